@@ -1,0 +1,45 @@
+// What an ELF file says of itself: load segments, type, notes, libraries. Read with libelf.
+#ifndef KILN_ELF_FACTS_H
+#define KILN_ELF_FACTS_H
+
+#include "common/err.h"
+#include "common/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// One PT_LOAD. All sizes and addresses in bytes, as in the program header.
+struct segment {
+    unsigned index; // of the program header
+    uint32_t flags; // PF_R | PF_W | PF_X, and 0x100000 when hugeedit marked it
+    uint64_t offset, vaddr, filesz, memsz, align;
+    bool has_sections; // an allocated section with bytes lies in it
+};
+
+struct elf_facts {
+    char *path;
+    uint16_t machine; // EM_X86_64, EM_AARCH64, ...
+    const char *machine_name;
+    bool is_64, pie, is_static, stripped, has_debug_info;
+    uint64_t entry;
+    struct segment *loads;
+    size_t nloads;
+    uint64_t relro_vaddr, relro_memsz; // 0, 0 when there is none
+    char *interp, *build_id;           // NULL when there is none; build_id in hex
+    char *compiler, *linker;           // "GCC 12.2.0", "bfd", "LLD 14.0.6"...; NULL: cannot know
+    char *linker_evidence;             // where the linker's name comes from
+    struct strv needed;                // DT_NEEDED
+    bool executable_start;             // __executable_start is in the dynamic symbol table
+    bool textrel;
+};
+
+// 0, or -1 with *e filled: "PATH: not an ELF file" and the like have EXIT_CANNOT_ASK.
+int elf_facts_read(const char *path, struct elf_facts *f, struct err *e);
+void elf_facts_free(struct elf_facts *f);
+
+// A segment that counts as text: executable, and holding sections.
+bool segment_is_text(const struct segment *s);
+// The text's size: the sum of filesz of all text segments, in bytes.
+uint64_t elf_text_bytes(const struct elf_facts *f);
+
+#endif
