@@ -40,8 +40,10 @@ static char *read_line(char *buf, int size, void *stream)
     l->indented = *buf == ' ' || *buf == '\t';
     size_t n = strcspn(buf, "\n");
     if (!buf[n] && !feof(l->f)) {
-        err_set(l->e, EXIT_CANNOT_ASK, "line longer than %d bytes; continue long values on "
-                "indented lines", MAX_LINE - 1);
+        err_set(l->e, EXIT_CANNOT_ASK,
+                "line longer than %d bytes; continue long values on "
+                "indented lines",
+                MAX_LINE - 1);
         fail_at(l, l->line);
         return NULL;
     }

@@ -17,8 +17,10 @@ static const struct {
     {"build", "kiln-build", "build a server from source with a profile"},
     {"list", "kiln-build", "the builds in the store"},
     {"remove", "kiln-build", "remove a build from the store"},
-    {"check", "kiln-check", "what an ELF file is, what its text can do, and whether it keeps its profile's promises"},
-    {"launch", "kiln-launch", "start a server under stated conditions, verified on the live process"},
+    {"check", "kiln-check",
+     "what an ELF file is, what its text can do, and whether it keeps its profile's promises"},
+    {"launch", "kiln-launch",
+     "start a server under stated conditions, verified on the live process"},
     {"restore", "kiln-launch", "undo what a killed run left behind"},
     {"bench", "kiln-bench", "measure one subject with some workloads"},
     {"compare", "kiln-compare", "measure subjects side by side"},
@@ -28,7 +30,8 @@ static const struct {
 static void help(void)
 {
     printf("usage: kiln COMMAND [OPTIONS]\n\n"
-           "From MySQL or MariaDB source to tuned server binaries, proven and compared.\n\ncommands:\n");
+           "From MySQL or MariaDB source to tuned server binaries, proven and "
+           "compared.\n\ncommands:\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         printf("  %-10s %s\n", verbs[i].verb, verbs[i].help);
     printf("\n'kiln COMMAND --help' explains one. Results and builds are kept in %s\n"

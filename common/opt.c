@@ -20,8 +20,9 @@ static void print_help(const struct command *c)
     printf("  -h, --help                     this text\n");
     if (c->examples)
         printf("\nexamples:\n%s\n", c->examples);
-    printf("\nexit codes: 0 yes, 1 no, 2 could not ask, 3 cannot know, 77 not possible on this host, "
-           "130 interrupted\n");
+    printf(
+        "\nexit codes: 0 yes, 1 no, 2 could not ask, 3 cannot know, 77 not possible on this host, "
+        "130 interrupted\n");
 }
 
 static _Noreturn void usage(const struct command *c, const char *what, const char *word)
@@ -83,8 +84,7 @@ static void take(const struct command *c, int argc, char **argv, int *i)
     store(c, o, value);
 }
 
-void opt_parse(const struct command *c, int argc, char **argv, struct strv *args,
-               struct strv *rest)
+void opt_parse(const struct command *c, int argc, char **argv, struct strv *args, struct strv *rest)
 {
     int i = 1;
     for (; i < argc; i++) {

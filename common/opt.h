@@ -19,12 +19,12 @@ struct opt {
 };
 
 struct command {
-    const char *name;             // "kiln build"
-    const char *synopsis;         // "[OPTIONS] --source DIR --profile NAME"
-    const char *about;            // paragraphs for --help
-    const struct opt *opts;       // ends with a row whose name is NULL
-    unsigned min_args, max_args;  // positional arguments; max_args UINT_MAX: any number
-    const char *examples;         // NULL or lines
+    const char *name;            // "kiln build"
+    const char *synopsis;        // "[OPTIONS] --source DIR --profile NAME"
+    const char *about;           // paragraphs for --help
+    const struct opt *opts;      // ends with a row whose name is NULL
+    unsigned min_args, max_args; // positional arguments; max_args UINT_MAX: any number
+    const char *examples;        // NULL or lines
 };
 
 // Parses argv[1..]; positional arguments go to *args, those after "--" to *rest (NULL: "--" is not

@@ -41,8 +41,8 @@ const char *proc_status_text(int status);
 // and its start time name a process for ever.
 uint64_t proc_start_time(pid_t pid);
 
-double now_seconds(void);  // CLOCK_MONOTONIC
-double wall_seconds(void); // CLOCK_REALTIME
+double now_seconds(void);     // CLOCK_MONOTONIC
+double wall_seconds(void);    // CLOCK_REALTIME
 void sleep_seconds(double s); // returns early on a signal
 
 // Ctrl-C and TERM: set a flag and are seen by whoever loops.

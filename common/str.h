@@ -13,7 +13,8 @@ char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-// A growable string; s is NUL-terminated as soon as something was added, "" through str_text before.
+// A growable string; s is NUL-terminated as soon as something was added, "" through str_text
+// before.
 struct str {
     char *s;
     size_t len, cap;
@@ -34,7 +35,7 @@ void strv_add(struct strv *l, const char *s);
 void strv_addf(struct strv *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void strv_addv(struct strv *l, const struct strv *more);
 bool strv_has(const struct strv *l, const char *s);
-char *strv_join(const struct strv *l, const char *sep);       // malloc'ed
+char *strv_join(const struct strv *l, const char *sep);           // malloc'ed
 void strv_split(struct strv *l, const char *s, const char *seps); // empty words are dropped
 void strv_free(struct strv *l);
 

@@ -16,7 +16,7 @@ struct condition {
 };
 
 struct subject {
-    char *text;  // as written
+    char *text; // as written
     char *build;
     struct condition *conditions;
     size_t n;
