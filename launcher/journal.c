@@ -183,6 +183,7 @@ static int undo_all(struct journal *j, struct err *e)
     bool same_boot = !strcmp(boot, json_text(json_array_get(j->lines, 0), "boot"));
     free(boot);
     int rc = 0;
+    bool left = false;
     for (size_t i = json_array_size(j->lines); i-- > 1;) {
         struct err why = {0};
         if (!json_object_get(json_array_get(j->lines, i), "op") || is_undone(j->lines, i))
@@ -192,8 +193,9 @@ static int undo_all(struct journal *j, struct err *e)
             if (e)
                 *e = why;
         }
+        left = left || !is_undone(j->lines, i);
     }
-    if (rc == 0)
+    if (!left)
         unlink(j->path);
     return rc;
 }

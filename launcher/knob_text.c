@@ -93,8 +93,8 @@ static char *usable_mount(const struct launch *l)
     for (struct mntent *m; f && !found && (m = getmntent(f));) {
         char *size = hasmntopt(m, "pagesize");
         bool fits = !size || starts_with(size, "pagesize=2M");
-        if (!strcmp(m->mnt_type, "hugetlbfs") && fits && !hasmntopt(m, "noexec") &&
-            !hasmntopt(m, "ro") && may_use(l, m->mnt_dir))
+        if (!strcmp(m->mnt_type, "hugetlbfs") && strcmp(m->mnt_fsname, "kiln") && fits &&
+            !hasmntopt(m, "noexec") && !hasmntopt(m, "ro") && may_use(l, m->mnt_dir))
             found = xstrdup(m->mnt_dir);
     }
     if (f)
