@@ -263,7 +263,7 @@ int parse_size(const char *s, uint64_t *out)
 
 int parse_list(const char *s, bool *bits, size_t nbits)
 {
-    do {
+    for (;;) {
         uint64_t a, b;
         int rc = read_u64(s, &s, &a);
         if (rc)
@@ -277,6 +277,8 @@ int parse_list(const char *s, bool *bits, size_t nbits)
             return -ERANGE;
         for (; a <= b; a++)
             bits[a] = true;
-    } while ((*s == '+' || *s == ',') && *++s);
-    return *s ? -EINVAL : 0;
+        if (*s != '+' && *s != ',')
+            return *s ? -EINVAL : 0;
+        s++;
+    }
 }
