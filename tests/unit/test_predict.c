@@ -1,0 +1,289 @@
+#include "elfcheck/predict.h"
+
+#include <elf.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// Layouts that the linkers made of one program (5.5 MB of text), and what libhugetlbfs 2.23 and the
+// page cache did with them on a live system.
+#define R  PF_R
+#define RE (PF_R | PF_X)
+#define RW (PF_R | PF_W)
+enum { K4 = 0x1000, M2 = 0x200000, LIMIT = 3 };
+
+#define SEG(i, f, off, va, fsz, msz, al)                                                           \
+    {                                                                                              \
+        .index = i, .flags = f, .offset = off, .vaddr = va, .filesz = fsz, .memsz = msz,           \
+        .align = al, .has_sections = true                                                          \
+    }
+
+static struct segment bfd_default[] = {
+    SEG(2, R, 0, 0x400000, 0x650, 0x650, K4),
+    SEG(3, RE, 0x1000, 0x401000, 0x53ee31, 0x53ee31, K4),
+    SEG(4, R, 0x540000, 0x940000, 0x262688, 0x262688, K4),
+    SEG(5, RW, 0x7a2df8, 0xba3df8, 0x2dc908, 0x5b8fe8, K4),
+};
+static struct segment bfd_aligned[] = {
+    SEG(2, R, 0, 0x400000, 0x650, 0x650, M2),
+    SEG(3, RE, 0x200000, 0x600000, 0x53ee31, 0x53ee31, M2),
+    SEG(4, R, 0x800000, 0xc00000, 0x262688, 0x262688, M2),
+    SEG(5, RW, 0xbffdf8, 0xfffdf8, 0x2dc908, 0x5b8fe8, M2),
+};
+static struct segment two_segments[] = {
+    SEG(2, RE, 0, 0x400000, 0x7a1a0c, 0x7a1a0c, M2),
+    SEG(3, RW, 0x7ffdf8, 0xdffdf8, 0x2dc908, 0x5b8fe8, M2),
+};
+// max-page-size alone leaves lld's text in the middle of a slot.
+static struct segment lld_aligned[] = {
+    SEG(1, R, 0, 0x200000, 0x262f04, 0x262f04, M2),
+    SEG(2, RE, 0x262f10, 0x662f10, 0x53ee30, 0x53ee30, M2),
+    SEG(3, RW, 0x7a1d40, 0xda1d40, 0x210, 0x2c0, M2),
+    SEG(4, RW, 0x7a1f50, 0xfa1f50, 0x2dc6f0, 0x5b8d90, M2),
+};
+static struct segment gold_default_pie[] = {
+    SEG(2, RE, 0, 0, 0x7a1a90, 0x7a1a90, K4),
+    SEG(3, RW, 0x7a1dd8, 0x9a2dd8, 0x2dc900, 0x5b8fe8, K4),
+};
+
+#define FACTS(type_, pie_, linker_, segs)                                                          \
+    (struct elf_facts)                                                                             \
+    {                                                                                              \
+        .type = type_, .pie = pie_, .is_64 = true, .machine = EM_X86_64, .machine_name = "x86-64", \
+        .linker = (char *)(linker_), .loads = segs, .nloads = sizeof segs / sizeof *segs           \
+    }
+
+static void assert_says(const struct prediction *p, enum answer a, const char *words)
+{
+    if (p->answer != a || !strstr(p->reason, words))
+        fail_msg("answer %d, reason '%s'; wanted %d, '%s'", p->answer, p->reason, a, words);
+}
+
+static void default_layout_overlaps(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", bfd_default);
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "overlap");
+    assert_says(&p, ANSWER_NO, "-Wl,-z,max-page-size=2097152");
+    assert_null(strstr(p.reason, "separate-code"));
+    assert_int_equal(p.text_huge_bytes, 0);
+    f.linker = (char *)"mold 1.10.1";
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "-Wl,-z,max-page-size=2097152 -Wl,-z,separate-code");
+}
+
+static void aligned_layout_takes_R(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", bfd_aligned);
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_YES, "3 load segments");
+    assert_int_equal(p.text_bytes, 0x53ee31);
+    assert_int_equal(p.text_huge_bytes, 0x53ee31);
+    assert_int_equal(p.pages, 6); // 1 + 3 + 2
+}
+
+static void four_segments_for_RW_depend_on_the_library(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", bfd_aligned);
+    predict_hugetlbfs(&f, "RW", 3, &p);
+    assert_says(&p, ANSWER_NO, "-Wl,-z,noseparate-code");
+    predict_hugetlbfs(&f, "RW", 4, &p);
+    assert_int_equal(p.answer, ANSWER_YES);
+    predict_hugetlbfs(&f, "RW", 0, &p);
+    assert_int_equal(p.answer, ANSWER_CANNOT_KNOW);
+    f.linker = (char *)"LLD 14.0.6";
+    predict_hugetlbfs(&f, "RW", 3, &p);
+    assert_says(&p, ANSWER_NO, "use R");
+    assert_null(strstr(p.reason, "noseparate"));
+}
+
+static void two_segments_take_RW(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", two_segments);
+    predict_hugetlbfs(&f, "rw", LIMIT, &p);
+    assert_int_equal(p.answer, ANSWER_YES);
+    assert_int_equal(p.pages, 8);
+    predict_hugetlbfs(&f, "W", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "selects no text");
+}
+
+// A PIE's copies of stdout and its like do not survive W.
+static void pie_with_copies_crashes_under_W(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_DYN, true, "bfd", two_segments);
+    predict_hugetlbfs(&f, "RW", LIMIT, &p);
+    assert_says(&p, ANSWER_YES, "kernel 5.10");
+    f.copy_relocs = true;
+    predict_hugetlbfs(&f, "RW", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "-no-pie");
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_int_equal(p.answer, ANSWER_YES);
+}
+
+// A base at 4 KiB grain: some bases would do, so neither yes nor no is true.
+static void unaligned_pie_is_not_reliable(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_DYN, true, "gold 1.16", gold_default_pie);
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_CANNOT_KNOW, "not reliable");
+    predict_pagecache(&f, &p);
+    assert_says(&p, ANSWER_NO, "multiple of 2 MiB");
+    struct elf_facts never = FACTS(ET_DYN, true, "bfd", bfd_default);
+    predict_hugetlbfs(&never, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "overlap");
+}
+
+static void one_page_size_per_slice(void **state)
+{
+    (void)state;
+    // The small RW segment begins in the 2 MiB in which the huge text ends.
+    struct segment segs[] = {SEG(2, RE, 0, 0x400000, 0x200000, 0x200000, M2),
+                             SEG(3, RW, 0x200000, 0x600000, 0x1000, 0x1000, M2),
+                             SEG(4, R, 0x300000, 0x700000, 0x1000, 0x1000, M2)};
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", segs);
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_int_equal(p.answer, ANSWER_NO);
+    assert_non_null(strstr(p.reason, "load segments 1 and 2"));
+}
+
+static void late_program_headers_are_not_read(void **state)
+{
+    (void)state;
+    struct segment segs[4];
+    struct prediction p;
+    memcpy(segs, bfd_aligned, sizeof segs);
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", segs);
+    segs[3].index = 10;
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_CANNOT_KNOW, "index 10");
+    segs[1].index = 12;
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "patchelf");
+}
+
+static void pagecache_counts_whole_slots(void **state)
+{
+    (void)state;
+    struct prediction p;
+    const struct {
+        struct elf_facts f;
+        enum answer answer;
+        uint64_t huge;
+    } seen[] = {
+        {FACTS(ET_EXEC, false, "bfd", bfd_default), ANSWER_YES, 1 * M2},
+        {FACTS(ET_EXEC, false, "bfd", bfd_aligned), ANSWER_YES, 2 * M2},
+        {FACTS(ET_EXEC, false, "LLD 14.0.6", lld_aligned), ANSWER_YES, 1 * M2},
+        {FACTS(ET_DYN, true, "bfd", two_segments), ANSWER_YES, 3 * M2},
+        {FACTS(ET_DYN, true, "bfd", bfd_default), ANSWER_NO, 0},
+    };
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        predict_pagecache(&seen[i].f, &p);
+        assert_int_equal(p.answer, seen[i].answer);
+        assert_int_equal(p.text_huge_bytes, seen[i].huge);
+        assert_int_equal(p.pages, 0);
+    }
+}
+
+// Offset and address that differ modulo 2 MiB: no page of the cache fits.
+static void pagecache_needs_congruence(void **state)
+{
+    (void)state;
+    struct segment segs[] = {SEG(2, RE, 0x1000, 0x400000, 0x800000, 0x800000, M2)};
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", segs);
+    predict_pagecache(&f, &p);
+    assert_says(&p, ANSWER_NO, "differ modulo 2 MiB");
+    segs[0].offset = 0x200000;
+    predict_pagecache(&f, &p);
+    assert_int_equal(p.text_huge_bytes, 4 * M2);
+    segs[0].filesz = segs[0].memsz = M2 - K4;
+    predict_pagecache(&f, &p);
+    assert_says(&p, ANSWER_NO, "no whole 2 MiB slot");
+}
+
+// The last slot may end in padding, which does not count as text.
+static void padding_is_no_text(void **state)
+{
+    (void)state;
+    struct segment segs[] = {SEG(2, RE, 0, 0x400000, M2 - 100, M2 - 100, M2)};
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", segs);
+    struct prediction p;
+    assert_int_equal(segment_slots(segs, M2), 1);
+    predict_pagecache(&f, &p);
+    assert_int_equal(p.text_huge_bytes, M2 - 100);
+}
+
+static void other_machines_cannot_be_known(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", bfd_aligned);
+    f.machine = EM_AARCH64;
+    f.machine_name = "AArch64";
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_CANNOT_KNOW, "AArch64");
+    predict_pagecache(&f, &p);
+    assert_says(&p, ANSWER_CANNOT_KNOW, "AArch64");
+    f.type = ET_REL;
+    predict_pagecache(&f, &p);
+    assert_says(&p, ANSWER_NO, "object file");
+}
+
+static void static_programs_load_no_library(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", bfd_aligned);
+    f.is_static = true;
+    predict_hugetlbfs(&f, "R", LIMIT, &p);
+    assert_says(&p, ANSWER_NO, "static");
+}
+
+static void linked_and_preloaded_is_warned_of(void **state)
+{
+    (void)state;
+    struct prediction p;
+    struct elf_facts f = FACTS(ET_EXEC, false, "bfd", two_segments);
+    strv_add(&f.needed, "libhugetlbfs.so.0");
+    f.executable_start = true;
+    predict_hugetlbfs(&f, "RW", LIMIT, &p);
+    assert_says(&p, ANSWER_YES, "preload");
+    strv_free(&f.needed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_layout_overlaps),
+        cmocka_unit_test(aligned_layout_takes_R),
+        cmocka_unit_test(four_segments_for_RW_depend_on_the_library),
+        cmocka_unit_test(two_segments_take_RW),
+        cmocka_unit_test(pie_with_copies_crashes_under_W),
+        cmocka_unit_test(unaligned_pie_is_not_reliable),
+        cmocka_unit_test(one_page_size_per_slice),
+        cmocka_unit_test(late_program_headers_are_not_read),
+        cmocka_unit_test(pagecache_counts_whole_slots),
+        cmocka_unit_test(pagecache_needs_congruence),
+        cmocka_unit_test(padding_is_no_text),
+        cmocka_unit_test(other_machines_cannot_be_known),
+        cmocka_unit_test(static_programs_load_no_library),
+        cmocka_unit_test(linked_and_preloaded_is_warned_of),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
