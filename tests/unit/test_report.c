@@ -90,19 +90,60 @@ static void model(void **state)
 static void text(void **state)
 {
     (void)state;
-    assert_prints(comparison(5, true), "text", "@TEXT@");
+    assert_prints(
+        comparison(5, true), "text",
+        "relative QPS         workload    subject verdict QPS base  QPS us/query base us/query "
+        "us/query change\n"
+        "1.020 [1.007, 1.033] point-query B / A   faster      1000 1020          50.0     49.0 "
+        "-2.0 % [-3.3, -0.7]\n"
+        "\n"
+        "A = gcc-o2@text=none: 0 % of 10240 kB text on 2 MiB pages, feature set minimal; no text= "
+        "was given, so text=none was made sure of\n"
+        "B = gcc-o2-hugetext@text=hugetlbfs:R: 100 % of 10240 kB text on 2 MiB pages, feature set "
+        "not known\n"
+        "4 pairs of server starts in alternating order, 5 asked for, 1 rejected\n"
+        "rejected: round 5: the server is gone\n"
+        "2 threads, closed loop over a unix socket, warm-up 5 s, window 15 s for each workload\n"
+        "data set: 1 x 1000 rows, seed 1, server settings small.cnf\n"
+        "QPS and us/query (CPU of the server) are geometric means over starts; in brackets 95 % t "
+        "intervals over pairs of starts, each for its workload alone\n"
+        "flagged, not dropped: round 3, B, point-query: 3.5 % of the CPU time was stolen\n");
 }
 
 static void markdown(void **state)
 {
     (void)state;
-    assert_prints(comparison(2, true), "markdown", "@MARKDOWN@");
+    assert_prints(
+        comparison(2, true), "markdown",
+        "| relative QPS | workload | subject | verdict | QPS base | QPS | us/query base | us/query "
+        "| us/query change |\n"
+        "|---|---|---|---|---:|---:|---:|---:|---|\n"
+        "| 1.025 \\[0.963, 1.091\\] | point-query | B / A | unclear (smallest detectable 7.1 %, 4 "
+        "more pairs) | 1000 | 1025 | 50.0 | 48.7 | -2.5 % \\[-8.7, +4.1\\] |\n"
+        "\n"
+        "- A = gcc-o2@text=none: 0 % of 10240 kB text on 2 MiB pages, feature set minimal; no "
+        "text= was given, so text=none was made sure of\n"
+        "- B = gcc-o2-hugetext@text=hugetlbfs:R: 100 % of 10240 kB text on 2 MiB pages, feature "
+        "set not known\n"
+        "- 2 pairs of server starts in alternating order, 2 asked for, 0 rejected\n"
+        "- 2 threads, closed loop over a unix socket, warm-up 5 s, window 15 s for each workload\n"
+        "- data set: 1 x 1000 rows, seed 1, server settings small.cnf\n"
+        "- QPS and us/query (CPU of the server) are geometric means over starts; in brackets 95 % "
+        "t intervals over pairs of starts, each for its workload alone\n"
+        "- not resolved by this run: point-query (B)\n"
+        "- more pairs: until an effect of the band, 1 %, is seen with a chance of 80 %\n");
 }
 
 static void csv(void **state)
 {
     (void)state;
-    assert_prints(comparison(4, false), "csv", "@CSV@");
+    assert_prints(
+        comparison(4, false), "csv",
+        "workload,subject,base,pairs,relative_qps,relative_qps_low,relative_qps_high,verdict,"
+        "fragile,detectable_percent,more_pairs,log_sd,wilcoxon_p,qps_base,qps,server_cpu_us_base,"
+        "server_cpu_us,relative_cpu,relative_cpu_low,relative_cpu_high\n"
+        "point-query,gcc-o2-hugetext@text=hugetlbfs:R,gcc-o2@text=none,4,1.01997549,1.00706542,1."
+        "03305106,faster,false,1.6793895,4,0.00800517301,0.125,1000,1019.97549,,,,,\n");
 }
 
 static void one_pair_has_no_interval(void **state)
