@@ -45,7 +45,7 @@ $(BIN)/kiln-report: $(OBJ)/bench/report_main.o $(BENCH)
 LIBS_kiln         := $(call libs,$(PKGS_common))
 LIBS_kiln-check   := $(call libs,$(PKGS_common) $(PKGS_elfcheck))
 LIBS_kiln-build   := $(LIBS_kiln-check)
-LIBS_kiln-launch  := $(LIBS_kiln-check) $(call libs,$(PKGS_launcher)) -lhugetlbfs
+LIBS_kiln-launch  := $(LIBS_kiln-check) $(call libs,$(PKGS_launcher))
 LIBS_kiln-bench   := $(LIBS_kiln-launch) $(call libs,$(PKGS_bench))
 LIBS_kiln-compare := $(LIBS_kiln-bench)
 LIBS_kiln-report  := $(LIBS_kiln-bench)
@@ -69,8 +69,75 @@ $(OBJ)/%.o: %.c
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
+# --- packages (Debian 12) ---
+
+# What make needs, what make check needs beside it, what a source build needs beside it.
+DEPS_build := gcc make pkg-config libelf-dev libdw-dev libjansson-dev libinih-dev libsmartcols-dev \
+    libnuma-dev libgsl-dev default-libmysqlclient-dev
+DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang lld mold binutils libhugetlbfs0 \
+    libhugetlbfs-bin mariadb-server-core libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
+    python3-minimal procps util-linux
+DEPS_source := $(DEPS_build) g++ cmake ninja-build ccache bison dpkg-dev libfmt-dev libncurses-dev \
+    libpcre2-dev zlib1g-dev libssl-dev libaio-dev liburing-dev libhugetlbfs0 libhugetlbfs-bin \
+    libmariadb3 binutils
+DEPS_full := $(DEPS_check) $(DEPS_source) libhugetlbfs-dev
+DEPS_lint := clang-format clang-tidy cppcheck shellcheck
+
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+# Asks apt only when something is missing.
+deps-%:
+	@missing=; for p in $(DEPS_$*); do \
+	    dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'install ok' || missing="$$missing $$p"; \
+	done; \
+	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+	    $(SUDO) apt-get update -q && \
+	    $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; \
+	fi
+
+# --- tests ---
+
+UNIT       := $(patsubst tests/unit/%.c,$(OBJ)/tests/%,$(wildcard tests/unit/test_*.c))
+LIBS_tests := $(LIBS_kiln-bench) $(call libs,cmocka)
+unit: $(UNIT)
+$(OBJ)/tests/%: $(OBJ)/tests/unit/%.o $(call lib,builder) $(BENCH)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIBS_tests) $(LIBS_COMMON)
+
+SANITIZE := OBJ=obj/asan BIN=obj/asan/bin OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+
+# Everything in a fresh make, so that packages that were just installed are seen.
+check: deps-check
+	+$(MAKE) --no-print-directory check-built
+check-built: all
+	+@$(MAKE) --no-print-directory -s CC=clang OBJ=obj/clang BIN=obj/clang/bin all
+	+@$(MAKE) --no-print-directory -s $(SANITIZE) all unit
+	tests/run unit=obj/asan/tests cli=obj/asan/bin live=$(BIN)
+
+# Real source builds; the first time takes about an hour and a half on two cores.
+check-full: deps-full
+	+$(MAKE) --no-print-directory all
+	tests/run full=$(BIN)
+
+demo: deps-source
+	+$(MAKE) --no-print-directory all
+	$(SUDO) docs/demo.sh $(BIN)
+
+lint: deps-lint
+	clang-format --dry-run -Werror $(wildcard */*.[ch] tests/*/*.[ch])
+	cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
+	    --suppress=nullPointerOutOfMemory -I. $(wildcard common elfcheck builder launcher bench)
+	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/full/*.sh tests/bench/*.sh)
+
+# --- install ---
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/kiln $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 755 $(PROGRAMS:%=$(BIN)/%) $(HELPERS:%=$(BIN)/%) $(DESTDIR)$(PREFIX)/bin
+	cp -r profiles toolchains $(DESTDIR)$(PREFIX)/share/kiln/
+	install -m 644 docs/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+
 clean:
 	rm -rf obj bin
 
-.PHONY: all clean
+.PHONY: all clean unit check check-built check-full demo lint install
 .SECONDARY:

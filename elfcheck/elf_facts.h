@@ -18,6 +18,7 @@ struct segment {
 
 struct elf_facts {
     char *path;
+    uint16_t type;    // ET_EXEC, ET_DYN, ET_REL, ...
     uint16_t machine; // EM_X86_64, EM_AARCH64, ...
     const char *machine_name;
     bool is_64, pie, is_static, stripped, has_debug_info;
@@ -27,10 +28,12 @@ struct elf_facts {
     uint64_t relro_vaddr, relro_memsz; // 0, 0 when there is none
     char *interp, *build_id;           // NULL when there is none; build_id in hex
     char *compiler, *linker;           // "GCC 12.2.0", "bfd", "LLD 14.0.6"...; NULL: cannot know
-    char *linker_evidence;             // where the linker's name comes from
-    struct strv needed;                // DT_NEEDED
-    bool executable_start;             // __executable_start is in the dynamic symbol table
+    char *compiler_evidence, *linker_evidence; // where the names come from; NULL with the name
+    bool comment_gcc, comment_clang;           // whose marks .comment holds
+    struct strv needed;                        // DT_NEEDED
+    bool executable_start;                     // __executable_start is in the dynamic symbol table
     bool textrel;
+    bool copy_relocs; // variables of shared libraries are copied into its .bss (x86-64 only)
 };
 
 // 0, or -1 with *e filled: "PATH: not an ELF file" and the like have EXIT_CANNOT_ASK.
@@ -41,5 +44,10 @@ void elf_facts_free(struct elf_facts *f);
 bool segment_is_text(const struct segment *s);
 // The text's size: the sum of filesz of all text segments, in bytes.
 uint64_t elf_text_bytes(const struct elf_facts *f);
+// libhugetlbfs is among the needed libraries: it acts without a preload.
+bool elf_links_libhugetlbfs(const struct elf_facts *f);
+const char *elf_type_name(const struct elf_facts *f); // "PIE", "shared library", ...
+// The flags of the load segments in order, as "R RE R RW"; malloc'ed.
+char *elf_layout_text(const struct elf_facts *f);
 
 #endif

@@ -22,16 +22,16 @@ enum { K4 = 0x1000, M2 = 0x200000, LIMIT = 3 };
     }
 
 static struct segment bfd_default[] = {
-    SEG(2, R, 0, 0x400000, 0x650, 0x650, K4),
+    SEG(2, R, 0x0, 0x400000, 0x5a0, 0x5a0, K4),
     SEG(3, RE, 0x1000, 0x401000, 0x53ee31, 0x53ee31, K4),
-    SEG(4, R, 0x540000, 0x940000, 0x262688, 0x262688, K4),
+    SEG(4, R, 0x540000, 0x940000, 0x26268c, 0x26268c, K4),
     SEG(5, RW, 0x7a2df8, 0xba3df8, 0x2dc908, 0x5b8fe8, K4),
 };
 static struct segment bfd_aligned[] = {
-    SEG(2, R, 0, 0x400000, 0x650, 0x650, M2),
+    SEG(2, R, 0x0, 0x400000, 0x5a0, 0x5a0, M2),
     SEG(3, RE, 0x200000, 0x600000, 0x53ee31, 0x53ee31, M2),
-    SEG(4, R, 0x800000, 0xc00000, 0x262688, 0x262688, M2),
-    SEG(5, RW, 0xbffdf8, 0xfffdf8, 0x2dc908, 0x5b8fe8, M2),
+    SEG(4, R, 0x800000, 0xc00000, 0x26268c, 0x26268c, M2),
+    SEG(5, RW, 0xbffdf8, 0x11ffdf8, 0x2dc908, 0x5b8fe8, M2),
 };
 static struct segment two_segments[] = {
     SEG(2, RE, 0, 0x400000, 0x7a1a0c, 0x7a1a0c, M2),
@@ -39,14 +39,14 @@ static struct segment two_segments[] = {
 };
 // max-page-size alone leaves lld's text in the middle of a slot.
 static struct segment lld_aligned[] = {
-    SEG(1, R, 0, 0x200000, 0x262f04, 0x262f04, M2),
-    SEG(2, RE, 0x262f10, 0x662f10, 0x53ee30, 0x53ee30, M2),
-    SEG(3, RW, 0x7a1d40, 0xda1d40, 0x210, 0x2c0, M2),
-    SEG(4, RW, 0x7a1f50, 0xfa1f50, 0x2dc6f0, 0x5b8d90, M2),
+    SEG(2, R, 0x0, 0x200000, 0x262be4, 0x262be4, M2),
+    SEG(3, RE, 0x262bf0, 0x662bf0, 0x53ee30, 0x53ee30, M2),
+    SEG(4, RW, 0x7a1a20, 0xda1a20, 0x1a0, 0x1a0, M2),
+    SEG(5, RW, 0x7a1bc0, 0xfa1bc0, 0x2dc710, 0x5b8e08, M2),
 };
 static struct segment gold_default_pie[] = {
-    SEG(2, RE, 0, 0, 0x7a1a90, 0x7a1a90, K4),
-    SEG(3, RW, 0x7a1dd8, 0x9a2dd8, 0x2dc900, 0x5b8fe8, K4),
+    SEG(2, RE, 0x0, 0x0, 0x7a1b10, 0x7a1b10, K4),
+    SEG(3, RW, 0x7a1dc0, 0x7a2dc0, 0x2dc940, 0x5b9028, K4),
 };
 
 #define FACTS(type_, pie_, linker_, segs)                                                          \
