@@ -1,0 +1,3 @@
+# Debian package: g++
+set(CMAKE_C_COMPILER gcc)
+set(CMAKE_CXX_COMPILER g++)
