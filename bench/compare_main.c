@@ -28,7 +28,8 @@ static const struct command command = {
         "Measures subjects side by side. A round is one start of each, on equal copies of one\n"
         "data set; the order alternates. The first subject is the base; the table shows the\n"
         "others' QPS relative to it with a 95 % interval over pairs of starts. A subject\n"
-        "without a text= condition is started with text=none.",
+        "without a text= condition is started with text=none. Exit code 3: every verdict is "
+        "unclear.",
     .opts = opts,
     .min_args = 2,
     .max_args = UINT_MAX,
@@ -36,17 +37,18 @@ static const struct command command = {
                 "  kiln compare --pairs=20 --workloads=read-only gcc-o2 clang-o2\n",
 };
 
-static int show(const json_t *root, struct err *e)
+// Prints the result; *decided is set when at least one workload has a verdict.
+static int show(const json_t *root, bool *decided, struct err *e)
 {
     struct report r = {0};
-    if (as_json) {
-        json_print(root);
-        return 0;
-    }
     int rc = report_model(root, &r, e);
-    if (rc == 0)
+    if (rc == 0 && !as_json)
         report_print(&r, "text", stdout);
+    for (size_t i = 0; rc == 0 && i < r.n; i++)
+        *decided = *decided || r.rows[i].qps.verdict != VERDICT_UNCLEAR;
     report_free(&r);
+    if (as_json)
+        json_print(root);
     return rc;
 }
 
@@ -59,14 +61,15 @@ static int cmd_compare(int argc, char **argv)
     opt_parse(&command, argc, argv, &args, NULL);
     intr_install();
     int rc = compare_run(&args, &options, &root, &path, &e);
-    if (root && show(root, &shown))
+    bool decided = false;
+    if (root && show(root, &decided, &shown))
         err_report(&shown);
     if (path)
         note("results%s: %s", rc ? " so far" : "", path);
     json_decref(root);
     free(path);
     strv_free(&args);
-    return rc ? err_report(&e) : EXIT_YES;
+    return rc ? err_report(&e) : decided ? EXIT_YES : EXIT_CANNOT_KNOW;
 }
 
 int main(int argc, char **argv)

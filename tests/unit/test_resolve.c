@@ -16,8 +16,8 @@ static struct profile profile;
 static void key(const char *section, const char *name, const char *value)
 {
     profile.keys = keys;
-    keys[profile.n++] = (struct profile_key){(char *)section, (char *)name, (char *)value,
-                                             (char *)"test.ini:7"};
+    keys[profile.n++] =
+        (struct profile_key){(char *)section, (char *)name, (char *)value, (char *)"test.ini:7"};
 }
 
 static int fresh(void **state)
@@ -165,6 +165,20 @@ static void mysql_linker_options_follow_the_version(void **state)
     resolution_free(&r);
 }
 
+static void boost_of_the_tree_is_for_mysql_alone(void **state)
+{
+    (void)state;
+    struct resolution r;
+    struct target my = target(FLAVOUR_MYSQL, 8, 0, 45), maria = target(FLAVOUR_MARIADB, 10, 11, 18);
+    my.boost = maria.boost = "/src/boost";
+    resolve_ok(my, &r);
+    assert_arg(&r, "WITH_BOOST", "/src/boost");
+    resolution_free(&r);
+    resolve_ok(maria, &r);
+    assert_arg(&r, "WITH_BOOST", NULL);
+    resolution_free(&r);
+}
+
 static void profile_options_come_last(void **state)
 {
     (void)state;
@@ -196,9 +210,9 @@ static void last_level_wins(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
-        {"g++ -O3 -g -O2 -c x.cc", "-O2"},     {"g++ -O2 -DX=-O3 -c x.cc", "-O2"},
-        {"g++ -c x.cc", "none"},               {"g++ -O -c x.cc", "-O1"},
-        {"g++ -c x.cc -Ofast", "-Ofast"},      {"g++ -Os -I/a-O2/b -c x.cc", "-Os"},
+        {"g++ -O3 -g -O2 -c x.cc", "-O2"}, {"g++ -O2 -DX=-O3 -c x.cc", "-O2"},
+        {"g++ -c x.cc", "none"},           {"g++ -O -c x.cc", "-O1"},
+        {"g++ -c x.cc -Ofast", "-Ofast"},  {"g++ -Os -I/a-O2/b -c x.cc", "-Os"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char level[12];
@@ -241,6 +255,7 @@ int main(void)
         T(wrong_values_name_their_line),
         T(gold_cannot_join_code),
         T(mysql_linker_options_follow_the_version),
+        T(boost_of_the_tree_is_for_mysql_alone),
         T(profile_options_come_last),
         T(sections_match_versions),
         T(last_level_wins),

@@ -22,9 +22,13 @@ static void flavours_are_told_by_content(void **state)
         struct version version;
     } rows[] = {
         {NUMBERS(10, 11, 18) "SERVER_MATURITY=stable\n", true, FLAVOUR_MARIADB, {10, 11, 18}},
-        {NUMBERS(8, 0, 45) "MYSQL_VERSION_EXTRA=\nMYSQL_VERSION_STABILITY=\"LTS\"\n", true,
-         FLAVOUR_MYSQL, {8, 0, 45}},
-        {NUMBERS(9, 1, 0) "MYSQL_VERSION_MATURITY=\"INNOVATION\"\n", true, FLAVOUR_MYSQL,
+        {NUMBERS(8, 0, 45) "MYSQL_VERSION_EXTRA=\nMYSQL_VERSION_STABILITY=\"LTS\"\n",
+         true,
+         FLAVOUR_MYSQL,
+         {8, 0, 45}},
+        {NUMBERS(9, 1, 0) "MYSQL_VERSION_MATURITY=\"INNOVATION\"\n",
+         true,
+         FLAVOUR_MYSQL,
          {9, 1, 0}},
         {NUMBERS(5, 7, 44) "MYSQL_VERSION_EXTRA=\n", true, FLAVOUR_MYSQL, {5, 7, 44}},
         {NUMBERS(10, 11, 18), false, 0, {0}},
