@@ -103,7 +103,7 @@ $(OBJ)/tests/%: $(OBJ)/tests/unit/%.o $(call lib,builder) $(BENCH)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIBS_tests) $(LIBS_COMMON)
 
-SANITIZE := OBJ=obj/asan BIN=obj/asan/bin OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+SANITIZE := OBJ=obj/asan BIN=obj/asan/bin OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -Wno-format-truncation"
 
 # Everything in a fresh make, so that packages that were just installed are seen.
 check: deps-check

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     const char *cnf, *user, *datadir;
@@ -143,7 +144,11 @@ int cmd_launch(int argc, char **argv)
     struct launch *l;
     struct err e = {0}, ended = {0};
     intr_install();
-    if (subject_parse(args.v[0], &s, &e) || launch_start(&s, &o, &l, &e))
+    if (subject_parse(args.v[0], &s, &e))
+        return err_report(&e);
+    if (isatty(STDERR_FILENO))
+        note("starting %s: some seconds", s.text);
+    if (launch_start(&s, &o, &l, &e))
         return err_report(&e);
     if (opt.json && !opt.verify_only)
         json_print(launch_facts(l));
