@@ -125,7 +125,8 @@ demo: deps-source
 lint: deps-lint
 	clang-format --dry-run -Werror $(wildcard */*.[ch] tests/*/*.[ch])
 	cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
-	    --suppress=nullPointerOutOfMemory -I. $(wildcard common elfcheck builder launcher bench)
+	    "-Djson_array_foreach(a,i,v)=for(i=0;(v=json_array_get(a,i));i++)" \
+	    "-Djson_object_foreach(o,k,v)=for(;(k=json_next(o,&v));)" -I. $(wildcard common elfcheck builder launcher bench)
 	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/full/*.sh tests/bench/*.sh)
 
 # --- install ---

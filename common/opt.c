@@ -70,7 +70,7 @@ static void take(const struct command *c, int argc, char **argv, int *i)
     char *eq = is_long ? strchr(word, '=') : NULL;
     const struct opt *o =
         is_long ? find(c, word + 2, eq ? (size_t)(eq - word - 2) : strlen(word + 2), 0)
-                : find(c, NULL, 0, word[1]);
+                : find(c, "", 0, word[1]);
     if (!o)
         usage(c, "no such option", word);
     const char *value = eq ? eq + 1 : !is_long && word[2] ? word + 2 : NULL;

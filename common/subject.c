@@ -49,8 +49,8 @@ int subject_add(struct subject *s, const char *conditions, struct err *e)
 int subject_parse(const char *text, struct subject *s, struct err *e)
 {
     *s = (struct subject){.text = xstrdup(text)};
-    // malloc=/usr/lib/x.so also holds slashes: the first '@' that a KNOB= or no '/' follows ends the
-    // build.
+    // malloc=/usr/lib/x.so also holds slashes: the first '@' that a KNOB= or no '/' follows ends
+    // the build.
     const char *at = text;
     while ((at = strchr(at, '@'))) {
         size_t word = strcspn(at + 1, "=/,@");

@@ -76,7 +76,8 @@ static void overlapping_claims_end_at_the_base(void **state)
         assert_int_equal(journal_open(&j[0], &e), 0);
         assert_int_equal(journal_open(&j[1], &e), 0);
         assert_int_equal(pool_claim(j[0], 6, &raised, &e), 0);
-        assert_int_equal(pool_claim(j[1], 2, &raised, &e), 0); // the first may not have mapped its yet
+        assert_int_equal(pool_claim(j[1], 2, &raised, &e),
+                         0); // the first may not have mapped its yet
         assert_int_equal(raised, 2);
         assert_int_equal(pool_total(), 11);
         assert_int_equal(journal_undo(j[first], &e), 0);

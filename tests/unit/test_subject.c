@@ -48,8 +48,14 @@ static void paths_may_hold_at_signs(void **state)
 static void malformed_ones_are_errors(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "@text=none", "a@", "a@text=", "a@text=?", "a@text=none,x",
-                                      "a@text=none,=x", "a@text=none,TEXT=x"};
+    static const char *const bad[] = {"",
+                                      "@text=none",
+                                      "a@",
+                                      "a@text=",
+                                      "a@text=?",
+                                      "a@text=none,x",
+                                      "a@text=none,=x",
+                                      "a@text=none,TEXT=x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct subject s;
         struct err e = {0};
