@@ -47,13 +47,17 @@ int plan_resolve(struct plan *p, const char *feature_set, bool look, struct err 
     if (rc ||
         tools_find(profile_value(&p->profile, "profile", "toolchain", "gcc"), look, &p->tools, e))
         return -1;
+    char *boost = p->source.dir ? xasprintf("%s/boost", p->source.dir) : NULL;
     struct target t = {.flavour = p->source.flavour,
                        .version = p->source.version,
                        .compiler = p->tools.compiler_version,
                        .toolchain_file = p->tools.toolchain_file,
                        .home = store_home(),
+                       .boost = boost && fs_is_dir(boost) ? boost : NULL,
                        .feature = &p->feature};
-    return resolve(&p->profile, &t, &p->r, e);
+    rc = resolve(&p->profile, &t, &p->r, e);
+    free(boost);
+    return rc;
 }
 
 void plan_command(const struct plan *p, struct strv *argv)
@@ -72,13 +76,16 @@ void plan_command(const struct plan *p, struct strv *argv)
     }
 }
 
-// Two builds with the same inputs are the same build.
+// Two builds with the same inputs are the same build. Where kiln itself lies is none of them: a
+// toolchain counts by its name and its compiler.
 static char *hash_inputs(const struct plan *p, struct err *e)
 {
     struct str t = {0};
-    str_addf(&t, "kiln.manifest/1\n%s\n%s\n%s\n%s\n%s\n", p->source.name, p->source.checksum,
-             p->set->name, p->tools.compiler, p->tools.linker);
+    str_addf(&t, "kiln.manifest/1\n%s\n%s\n%s\n%s\n%s\n%s\n", p->source.name, p->source.checksum,
+             p->set->name, p->r.toolchain, p->tools.compiler, p->tools.linker);
     for (size_t i = 0; i < p->r.n; i++) {
+        if (!strcmp(p->r.args[i].name, "CMAKE_TOOLCHAIN_FILE"))
+            continue;
         char *v = cmake_arg_value(&p->r.args[i]);
         str_addf(&t, "%s=%s\n", p->r.args[i].name, v);
         free(v);
@@ -188,7 +195,11 @@ static void set_environment(const struct plan *p)
     setenv("CCACHE_NOHASHDIR", "1", 1);
     setenv("CCACHE_STATSLOG", log, 1);
     setenv("NINJA_STATUS", "[%f/%t] ", 1);
-    setenv("LC_ALL", "C", 1); // messages are read
+    // Messages are read; and ccache hashes all four, so that another locale would find nothing.
+    setenv("LC_ALL", "C", 1);
+    setenv("LANG", "C.UTF-8", 1);
+    unsetenv("LC_CTYPE");
+    unsetenv("LC_MESSAGES");
     // These would get into the configuration unseen.
     static const char *const foreign[] = {
         "CFLAGS", "CXXFLAGS",        "LDFLAGS",          "CPPFLAGS",      "CC",

@@ -12,6 +12,8 @@ static const struct {
                "pass WITH_LIBFMT=system (the feature set minimal does); a failed check is not "
                "kept, the next run configures afresh"},
     {"HAVE_SYSTEM_LIBFMT", "install libfmt-dev"},
+    {"-DDOWNLOAD_BOOST=1", "this MySQL wants Boost's headers: take its source with Boost inside "
+                           "(mysql-boost-VERSION.tar.gz)"},
     {"Failed to clone", "the source tree wants to fetch a part from the network; install the "
                         "system's library or switch the part off in [cmake]"},
     {"Could not resolve host", "the build wants the network; install the system's library or "

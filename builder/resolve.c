@@ -281,6 +281,8 @@ static void resolve_always(const struct target *t, struct resolution *r)
         {"CMAKE_INSTALL_PREFIX", "/opt/kiln"},
     };
     arg_set(r, "CMAKE_TOOLCHAIN_FILE", t->toolchain_file, "kiln");
+    if (t->flavour == FLAVOUR_MYSQL && t->boost)
+        arg_set(r, "WITH_BOOST", t->boost, "kiln");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         arg_set(r, rows[i][0], rows[i][1], "kiln");
     for (size_t i = 0; i < sizeof always_rows / sizeof *always_rows; i++)

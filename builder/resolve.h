@@ -32,6 +32,7 @@ struct target {
     struct version compiler;       // {0}: not known
     const char *toolchain_file;    // path
     const char *home;              // the store, mapped to /kiln in debug information
+    const char *boost;             // the tree's own Boost (MySQL 8.0), or NULL
     const struct profile *feature; // options of the feature set, in [cmake] sections; or NULL
 };
 
