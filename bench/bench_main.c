@@ -1,6 +1,6 @@
 // kiln-bench: one subject, some workloads, one result.
-#include "client.h"
-#include "run.h"
+#include "bench/client.h"
+#include "bench/run.h"
 #include "common/json.h"
 #include "common/proc.h"
 #include "common/progress.h"

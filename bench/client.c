@@ -1,4 +1,4 @@
-#include "client.h"
+#include "bench/client.h"
 
 #include <stdlib.h>
 #include <string.h>

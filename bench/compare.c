@@ -1,5 +1,5 @@
-#include "compare.h"
-#include "report.h"
+#include "bench/compare.h"
+#include "bench/report.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/proc.h"

@@ -2,7 +2,7 @@
 #ifndef KILN_COMPARE_H
 #define KILN_COMPARE_H
 
-#include "run.h"
+#include "bench/run.h"
 #include "common/err.h"
 #include "common/str.h"
 

@@ -1,6 +1,6 @@
 // kiln-compare: subjects side by side.
-#include "compare.h"
-#include "report.h"
+#include "bench/compare.h"
+#include "bench/report.h"
 #include "common/json.h"
 #include "common/proc.h"
 

@@ -1,4 +1,4 @@
-#include "dataset.h"
+#include "bench/dataset.h"
 #include "common/proc.h"
 #include "common/progress.h"
 #include "common/str.h"

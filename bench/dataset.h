@@ -3,8 +3,8 @@
 #ifndef KILN_DATASET_H
 #define KILN_DATASET_H
 
-#include "client.h"
-#include "rng.h"
+#include "bench/client.h"
+#include "bench/rng.h"
 #include "common/err.h"
 #include "common/store.h"
 

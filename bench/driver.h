@@ -2,8 +2,8 @@
 #ifndef KILN_DRIVER_H
 #define KILN_DRIVER_H
 
-#include "hist.h"
-#include "workloads.h"
+#include "bench/hist.h"
+#include "bench/workloads.h"
 #include "common/err.h"
 
 #include <jansson.h>

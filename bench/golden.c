@@ -1,5 +1,5 @@
 // Golden data directories in the store.
-#include "dataset.h"
+#include "bench/dataset.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/proc.h"

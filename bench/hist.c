@@ -1,4 +1,4 @@
-#include "hist.h"
+#include "bench/hist.h"
 
 #include <math.h>
 

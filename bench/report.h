@@ -3,7 +3,7 @@
 #ifndef KILN_REPORT_H
 #define KILN_REPORT_H
 
-#include "stats.h"
+#include "bench/stats.h"
 #include "common/err.h"
 #include "common/str.h"
 

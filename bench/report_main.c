@@ -1,5 +1,5 @@
 // kiln-report: a result again, in another form.
-#include "report.h"
+#include "bench/report.h"
 #include "common/json.h"
 #include "common/opt.h"
 

@@ -1,5 +1,5 @@
-#include "run.h"
-#include "driver.h"
+#include "bench/run.h"
+#include "bench/driver.h"
 #include "common/json.h"
 #include "common/proc.h"
 #include "common/str.h"

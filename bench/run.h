@@ -2,8 +2,8 @@
 #ifndef KILN_RUN_H
 #define KILN_RUN_H
 
-#include "dataset.h"
-#include "workloads.h"
+#include "bench/dataset.h"
+#include "bench/workloads.h"
 #include "common/err.h"
 #include "common/opt.h"
 #include "common/subject.h"

@@ -1,6 +1,6 @@
-#include "session.h"
-#include "client.h"
-#include "dataset.h"
+#include "bench/session.h"
+#include "bench/client.h"
+#include "bench/dataset.h"
 #include "common/str.h"
 
 #include <stdio.h>

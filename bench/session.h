@@ -2,7 +2,7 @@
 #ifndef KILN_SESSION_H
 #define KILN_SESSION_H
 
-#include "driver.h"
+#include "bench/driver.h"
 
 struct session;
 

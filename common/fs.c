@@ -1,5 +1,5 @@
-#include "fs.h"
-#include "proc.h"
+#include "common/fs.h"
+#include "common/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #ifndef KILN_FS_H
 #define KILN_FS_H
 
-#include "err.h"
-#include "str.h"
+#include "common/err.h"
+#include "common/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>

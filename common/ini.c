@@ -1,5 +1,5 @@
-#include "ini.h"
-#include "str.h"
+#include "common/ini.h"
+#include "common/str.h"
 
 #include <errno.h>
 #include <ini.h>

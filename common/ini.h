@@ -4,7 +4,7 @@
 #ifndef KILN_INI_H
 #define KILN_INI_H
 
-#include "err.h"
+#include "common/err.h"
 
 // Called once for each key, in the file's order. Returns 0, or -1 with *e filled: the file's name
 // and line are put in front.

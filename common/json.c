@@ -1,5 +1,5 @@
-#include "json.h"
-#include "fs.h"
+#include "common/json.h"
+#include "common/fs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef KILN_JSON_H
 #define KILN_JSON_H
 
-#include "err.h"
+#include "common/err.h"
 
 #include <jansson.h>
 

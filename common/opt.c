@@ -1,6 +1,6 @@
-#include "opt.h"
-#include "err.h"
-#include "version.h"
+#include "common/opt.h"
+#include "common/err.h"
+#include "common/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef KILN_OPT_H
 #define KILN_OPT_H
 
-#include "str.h"
+#include "common/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 #ifndef KILN_PROC_H
 #define KILN_PROC_H
 
-#include "err.h"
-#include "str.h"
+#include "common/err.h"
+#include "common/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-#include "profile.h"
-#include "fs.h"
-#include "ini.h"
-#include "store.h"
+#include "common/profile.h"
+#include "common/fs.h"
+#include "common/ini.h"
+#include "common/store.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
-#include "progress.h"
-#include "proc.h"
+#include "common/progress.h"
+#include "common/proc.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "store.h"
-#include "fs.h"
-#include "json.h"
+#include "common/store.h"
+#include "common/fs.h"
+#include "common/json.h"
 
 #include <errno.h>
 #include <libgen.h>

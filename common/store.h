@@ -2,8 +2,8 @@
 #ifndef KILN_STORE_H
 #define KILN_STORE_H
 
-#include "err.h"
-#include "str.h"
+#include "common/err.h"
+#include "common/str.h"
 
 #include <jansson.h>
 

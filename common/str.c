@@ -1,5 +1,5 @@
-#include "str.h"
-#include "err.h"
+#include "common/str.h"
+#include "common/err.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-#include "subject.h"
-#include "str.h"
+#include "common/subject.h"
+#include "common/str.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef KILN_SUBJECT_H
 #define KILN_SUBJECT_H
 
-#include "err.h"
+#include "common/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

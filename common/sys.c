@@ -1,5 +1,5 @@
-#include "sys.h"
-#include "fs.h"
+#include "common/sys.h"
+#include "common/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #ifndef KILN_SYS_H
 #define KILN_SYS_H
 
-#include "err.h"
-#include "str.h"
+#include "common/err.h"
+#include "common/str.h"
 
 #include <stdbool.h>
 #include <stdint.h>

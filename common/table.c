@@ -1,5 +1,5 @@
-#include "table.h"
-#include "str.h"
+#include "common/table.h"
+#include "common/str.h"
 
 #include <libsmartcols.h>
 #include <stdlib.h>

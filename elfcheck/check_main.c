@@ -1,5 +1,5 @@
 // kiln-check: what an ELF file is, what its text can do, and whether it keeps its promises.
-#include "cmd_check.h"
+#include "elfcheck/cmd_check.h"
 #include "common/err.h"
 #include "common/opt.h"
 

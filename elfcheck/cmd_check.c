@@ -1,12 +1,12 @@
-#include "cmd_check.h"
+#include "elfcheck/cmd_check.h"
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/opt.h"
 #include "common/store.h"
 #include "common/sys.h"
 #include "common/table.h"
-#include "coverage.h"
-#include "rules.h"
+#include "elfcheck/coverage.h"
+#include "elfcheck/rules.h"
 
 #include <elf.h>
 #include <limits.h>

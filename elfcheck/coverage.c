@@ -1,6 +1,6 @@
-#include "coverage.h"
+#include "elfcheck/coverage.h"
 #include "common/sys.h"
-#include "predict.h"
+#include "elfcheck/predict.h"
 
 #include <elf.h>
 #include <errno.h>

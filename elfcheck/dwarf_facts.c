@@ -1,4 +1,4 @@
-#include "dwarf_facts.h"
+#include "elfcheck/dwarf_facts.h"
 #include "common/str.h"
 
 #include <dwarf.h>

@@ -1,4 +1,4 @@
-#include "elf_facts.h"
+#include "elfcheck/elf_facts.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 // a small program whose load segments all carry the mark that hugeedit sets is run under it, and
 // it says how many it would take ("Executable has too many segments (max 3)"). It counts before it
 // looks for pages, a mount or a layout, so this works without privilege, pool or mount.
-#include "predict.h"
+#include "elfcheck/predict.h"
 #include "common/fs.h"
 #include "common/proc.h"
 

@@ -1,6 +1,6 @@
 // Rules of libhugetlbfs: elflink.c of versions 2.23 and 2.24 (parse_elf_normal,
 // verify_segment_layout, check_env). It looks at run-time addresses, never at p_align or p_offset.
-#include "predict.h"
+#include "elfcheck/predict.h"
 
 #include <elf.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "rules.h"
+#include "elfcheck/rules.h"
 
 #include <elf.h>
 #include <stdarg.h>

@@ -118,14 +118,6 @@ static char *private_mount(struct launch *l, struct err *e)
     return NULL;
 }
 
-static bool links_library(const struct elf_facts *f)
-{
-    for (size_t i = 0; i < f->needed.n; i++)
-        if (starts_with(f->needed.v[i], "libhugetlbfs.so"))
-            return true;
-    return false;
-}
-
 static int prepare_hugetlbfs(struct launch *l, struct knob_state *s, struct err *e)
 {
     struct text_plan *plan = s->plan;
@@ -161,7 +153,7 @@ static int prepare_hugetlbfs(struct launch *l, struct knob_state *s, struct err 
     }
     strv_addf(&l->env, "HUGETLB_ELFMAP=%s", plan->letters);
     strv_addf(&l->env, "HUGETLB_PATH=%s", mnt);
-    bool linked = links_library(&l->elf);
+    bool linked = elf_links_libhugetlbfs(&l->elf);
     if (!linked)
         strv_add(&l->preload, library);
     s->seen = json_pack("{sisisssssb}", "pages_needed", need, "pages_added", raised, "mount", mnt,
