@@ -219,10 +219,16 @@ struct watch {
     bool disk_full;
     bool in_unused; // in cmake's list of variables that it did not use
     struct strv unused;
-    bool started; // progress
+    bool started;                   // progress
+    unsigned lines, expected_lines; // of cmake, which counts no steps
 };
 
-enum { KEPT_ERRORS = 6 };
+enum {
+    KEPT_ERRORS = 6,
+    // Lines that cmake printed for MariaDB 10.11 and MySQL 8.0: only for the estimate of the time.
+    MARIADB_LINES = 980,
+    MYSQL_LINES = 870,
+};
 
 static void watch_errors(struct watch *w, const char *line)
 {
@@ -241,9 +247,14 @@ static void watch_errors(struct watch *w, const char *line)
 
 static void watch_progress(struct watch *w, const char *line)
 {
-    unsigned done, total;
-    if (sscanf(line, "[%u/%u] ", &done, &total) != 2)
+    unsigned done = ++w->lines, total = w->expected_lines;
+    if (total) {
+        if (done > total)
+            return;
+        line = ""; // what it checks just now tells nobody anything
+    } else if (sscanf(line, "[%u/%u] ", &done, &total) != 2) {
         return;
+    }
     if (!w->started)
         progress_begin(w->title, total, 0);
     w->started = true;
@@ -329,7 +340,9 @@ static int check_unused(const struct plan *p, const struct watch *w, struct err 
 static int configure(const struct plan *p, struct err *e)
 {
     struct strv argv = {0};
-    struct watch w = {.title = "configure"};
+    struct watch w = {.title = "configuring",
+                      .expected_lines =
+                          p->set->flavour == FLAVOUR_MYSQL ? MYSQL_LINES : MARIADB_LINES};
     plan_command(p, &argv);
     int rc = step(p, (const char *const *)argv.v, &w, e);
     if (rc > 0)
@@ -357,7 +370,7 @@ int build_configure(const struct plan *p, struct outcome *o, struct err *e)
     int rc = 0;
     set_environment(p);
     if (!fs_exists(stamp)) {
-        note("configuring %s as %s (a minute or two)", p->source.name, p->name);
+        note("configuring %s as %s", p->source.name, p->name);
         rc = configure(p, e);
         if (rc == 0)
             rc = write_stamp(p, stamp, e);
