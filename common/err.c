@@ -9,7 +9,8 @@
 
 static const char *program = "kiln";
 
-static int fill(struct err *e, int code, int errnum, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, int errnum,
+                                                      const char *fmt, va_list ap)
 {
     if (!e)
         return -1;
@@ -51,7 +52,7 @@ const char *err_program_name(void)
 
 // One write for the whole line, so that lines of several processes do not mix; a progress line
 // that stands on the terminal is wiped first.
-static void say(const char *kind, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void say(const char *kind, const char *fmt, va_list ap)
 {
     char line[1400];
     int n = snprintf(line, sizeof line, "%s%s: %s", isatty(STDERR_FILENO) ? "\r\033[K" : "",

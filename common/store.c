@@ -43,7 +43,8 @@ const char *store_home(void)
     return home;
 }
 
-static char *join(const char *base, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static char *join(const char *base, const char *fmt,
+                                                        va_list ap)
 {
     char rest[3000];
     vsnprintf(rest, sizeof rest, fmt, ap);
