@@ -96,7 +96,8 @@ static void print_result(const json_t *root)
     struct table *t = table_new(columns);
     const json_t *launch = json_object_get(root, "launch"), *w;
     size_t i;
-    json_array_foreach(json_object_get(root, "workloads"), i, w) workload_row(t, w);
+    json_array_foreach (json_object_get(root, "workloads"), i, w)
+        workload_row(t, w);
     table_print(t, stdout);
     double huge = json_num(launch, "text_huge_percent", NAN);
     if (isfinite(huge))

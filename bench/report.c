@@ -14,8 +14,9 @@ static const json_t *find_workload(const json_t *result, const char *name)
 {
     const json_t *w;
     size_t i;
-    json_array_foreach(json_object_get(result, "workloads"), i,
-                       w) if (!strcmp(json_text(w, "workload"), name)) return w;
+    json_array_foreach (json_object_get(result, "workloads"), i, w)
+        if (!strcmp(json_text(w, "workload"), name))
+            return w;
     return NULL;
 }
 
@@ -37,8 +38,7 @@ static struct estimate pairs(const struct report *r, const struct report_row *ro
     const json_t *rounds = json_object_get(r->root, "rounds"), *round;
     double *d = xcalloc(json_array_size(rounds) + 1, sizeof *d), sum[2] = {0};
     size_t i, n = 0;
-    json_array_foreach(rounds, i, round)
-    {
+    json_array_foreach (rounds, i, round) {
         double a = measured(round, 0, row->workload, key);
         double b = measured(round, row->subject, row->workload, key);
         if (rejected(round) || !(a > 0) || !(b > 0))
@@ -69,8 +69,7 @@ static void coverage(const json_t *rounds, size_t subject, struct str *out)
     double low = INFINITY, high = -INFINITY, bytes = 0;
     const json_t *round;
     size_t i;
-    json_array_foreach(rounds, i, round)
-    {
+    json_array_foreach (rounds, i, round) {
         const json_t *result = json_array_get(json_object_get(round, "results"), subject);
         const json_t *facts = json_object_get(result, "launch");
         double all = json_num(facts, "text_bytes", 0),
@@ -95,12 +94,10 @@ static void add_not_had(const json_t *rounds, size_t subject, struct str *out)
     struct strv told = {0};
     const json_t *round, *c;
     size_t i, k;
-    json_array_foreach(rounds, i, round)
-    {
+    json_array_foreach (rounds, i, round) {
         const json_t *result = json_array_get(json_object_get(round, "results"), subject);
         const json_t *facts = json_object_get(result, "launch");
-        json_array_foreach(json_object_get(facts, "conditions"), k, c)
-        {
+        json_array_foreach (json_object_get(facts, "conditions"), k, c) {
             if (strcmp(json_text(c, "status"), "not had") || strv_has(&told, json_text(c, "knob")))
                 continue;
             strv_add(&told, json_text(c, "knob"));
@@ -132,8 +129,9 @@ static void add_footer_rounds(struct report *r)
     strv_addf(
         &r->footer, "%zu pair%s of server starts in alternating order, %zu asked for, %zu rejected",
         r->rounds - r->rejected, r->rounds - r->rejected == 1 ? "" : "s", wanted, r->rejected);
-    json_array_foreach(json_object_get(r->root, "rounds"), i, round) if (rejected(round))
-        strv_addf(&r->footer, "rejected: round %zu: %s", i + 1, json_text(round, "rejected"));
+    json_array_foreach (json_object_get(r->root, "rounds"), i, round)
+        if (rejected(round))
+            strv_addf(&r->footer, "rejected: round %zu: %s", i + 1, json_text(round, "rejected"));
     if (*json_text(r->root, "stopped"))
         strv_addf(&r->footer, "stopped early: %s", json_text(r->root, "stopped"));
 }
@@ -159,8 +157,7 @@ static void flag_steal(struct report *r, size_t round, const json_t *result, siz
 {
     const json_t *w;
     size_t i;
-    json_array_foreach(json_object_get(result, "workloads"), i, w)
-    {
+    json_array_foreach (json_object_get(result, "workloads"), i, w) {
         double steal = json_num(w, "steal_percent", NAN);
         if (steal > REPORT_STEAL_PERCENT)
             strv_addf(&r->footer,
@@ -173,8 +170,8 @@ static void add_footer_steal(struct report *r)
 {
     const json_t *round, *result;
     size_t i, k;
-    json_array_foreach(json_object_get(r->root, "rounds"), i, round)
-        json_array_foreach(json_object_get(round, "results"), k, result)
+    json_array_foreach (json_object_get(r->root, "rounds"), i, round)
+        json_array_foreach (json_object_get(round, "results"), k, result)
             flag_steal(r, i, result, k);
 }
 
@@ -203,8 +200,9 @@ static int check_shape(const json_t *root, const json_t *names, size_t subjects,
         return err_set(e, EXIT_CANNOT_ASK, "not a comparison: it has %zu subjects", subjects);
     if (!json_is_array(json_object_get(root, "rounds")) || json_array_size(names) == 0)
         return err_set(e, EXIT_CANNOT_ASK, "not a comparison: no rounds or no workloads in it");
-    json_array_foreach(names, i, name) if (!json_is_string(name)) return err_set(
-        e, EXIT_CANNOT_ASK, "not a comparison: workload %zu has no name", i + 1);
+    json_array_foreach (names, i, name)
+        if (!json_is_string(name))
+            return err_set(e, EXIT_CANNOT_ASK, "not a comparison: workload %zu has no name", i + 1);
     return 0;
 }
 
@@ -220,10 +218,13 @@ int report_model(const json_t *root, struct report *r, struct err *e)
     if (check_shape(root, names, r->subjects, e))
         return -1;
     r->band = json_num(options, "band_percent", 1) / 100;
-    json_array_foreach(rounds, i, item) r->rejected += rejected(item);
+    json_array_foreach (rounds, i, item)
+        r->rejected += rejected(item);
     for (size_t s = 1; s < r->subjects; s++)
-        json_array_foreach(names, i, item) add_row(r, json_string_value(item), s);
-    json_array_foreach(subjects, i, item) add_legend(r, i, item);
+        json_array_foreach (names, i, item)
+            add_row(r, json_string_value(item), s);
+    json_array_foreach (subjects, i, item)
+        add_legend(r, i, item);
     add_footer_rounds(r);
     add_footer_options(r);
     add_footer_steal(r);

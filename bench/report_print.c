@@ -213,8 +213,7 @@ static void print_separated(const struct report *r, char sep, FILE *to)
         const char *key;
         const char *between = "";
         char sep_text[2] = {sep, 0};
-        json_object_foreach(row, key, v)
-        {
+        json_object_foreach (row, key, v) {
             if (i == 0)
                 fprintf(to, "%s%s", between, key);
             between = sep_text;
@@ -222,8 +221,7 @@ static void print_separated(const struct report *r, char sep, FILE *to)
         if (i == 0)
             fputc('\n', to);
         between = "";
-        json_object_foreach(row, key, v)
-        {
+        json_object_foreach (row, key, v) {
             fputs(between, to);
             value(v, sep, to);
             between = sep_text;

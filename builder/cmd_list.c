@@ -90,7 +90,8 @@ int cmd_list(int argc, char **argv)
                                               ">server", "built at", "check",   NULL};
         struct table *t = table_new(columns);
         size_t i;
-        json_array_foreach(all, i, m) add_row(t, m);
+        json_array_foreach (all, i, m)
+            add_row(t, m);
         table_print(t, stdout);
     }
     json_decref(all);

@@ -71,8 +71,7 @@ static int print_list(void)
         struct table *t = table_new(columns);
         size_t i;
         json_t *row;
-        json_array_foreach(json_object_get(j, "profiles"), i, row)
-        {
+        json_array_foreach (json_object_get(j, "profiles"), i, row) {
             const char *cells[] = {json_text(row, "name"),           json_text(row, "toolchain"),
                                    json_text(row, "linker"),         json_text(row, "optimisation"),
                                    json_text(row, "text_alignment"), json_text(row, "description")};

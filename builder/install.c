@@ -52,8 +52,7 @@ static char *broken_promises(const json_t *check)
     struct str text = {0};
     size_t i;
     json_t *row;
-    json_array_foreach(json_object_get(check, "promises"), i, row)
-    {
+    json_array_foreach (json_object_get(check, "promises"), i, row) {
         if (!strcmp(json_text(row, "verdict"), "fail"))
             str_addf(&text, "\n  %s = %s (%s): %s", json_text(row, "promise"),
                      json_text(row, "value"), json_text(row, "origin"), json_text(row, "evidence"));

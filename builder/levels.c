@@ -57,7 +57,8 @@ int levels_read(const char *path, const char *source, const char *wanted, struct
     char *dir = xasprintf("%s/sql/", source);
     size_t i;
     json_t *entry;
-    json_array_foreach(root, i, entry) count(l, entry, dir, wanted);
+    json_array_foreach (root, i, entry)
+        count(l, entry, dir, wanted);
     free(dir);
     json_decref(root);
     return 0;

@@ -60,8 +60,7 @@ static char *seen_text(const json_t *seen)
     struct str b = {0};
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)seen, key, v)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)seen, key, v) {
         char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(5));
         if (text && !json_is_object(v))
             str_addf(&b, "%s%s=%s", b.len ? " " : "", key, text);
@@ -79,8 +78,7 @@ static void print_conditions(const json_t *facts)
     struct table *t = table_new(columns);
     size_t i;
     json_t *c;
-    json_array_foreach(list, i, c)
-    {
+    json_array_foreach (list, i, c) {
         char *name = xasprintf("%s=%s", json_text(c, "knob"), json_text(c, "value"));
         char *seen = seen_text(json_object_get(c, "seen"));
         const char *why = json_text(c, "why");
