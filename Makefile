@@ -81,6 +81,7 @@ DEPS_source := $(DEPS_build) g++ cmake ninja-build ccache bison dpkg-dev libfmt-
     libpcre2-dev zlib1g-dev libssl-dev libaio-dev liburing-dev libhugetlbfs0 libhugetlbfs-bin \
     libmariadb3 binutils
 DEPS_full := $(DEPS_check) $(DEPS_source) libhugetlbfs-dev
+DEPS_vm := $(DEPS_build) qemu-system-x86 acpica-tools busybox-static cpio gzip jq libhugetlbfs0
 DEPS_lint := clang-format clang-tidy cppcheck shellcheck
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -118,6 +119,12 @@ check-full: deps-full
 	+$(MAKE) --no-print-directory all
 	tests/run full=$(BIN)
 
+# Conditions on a host with two NUMA nodes and idle states, in a virtual machine; half a minute.
+check-vm:
+	-+@$(MAKE) --no-print-directory deps-vm
+	+$(MAKE) --no-print-directory all
+	tests/vm/run.sh $(BIN) || [ $$? = 77 ]
+
 demo: deps-source
 	+$(MAKE) --no-print-directory all
 	$(SUDO) docs/demo.sh $(BIN)
@@ -127,7 +134,7 @@ lint: deps-lint
 	cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    "-Djson_array_foreach(a,i,v)=for(i=0;(v=json_array_get(a,i));i++)" \
 	    "-Djson_object_foreach(o,k,v)=for(;(k=json_next(o,&v));)" -I. $(wildcard common elfcheck builder launcher bench)
-	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/full/*.sh tests/bench/*.sh)
+	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/vm/*.sh) tests/vm/init
 
 # --- install ---
 
@@ -140,5 +147,5 @@ install: all
 clean:
 	rm -rf obj bin
 
-.PHONY: all clean unit check check-built check-full demo lint install
+.PHONY: all clean unit check check-built check-full check-vm demo lint install
 .SECONDARY:
