@@ -67,6 +67,14 @@ launched() { # SUBJECT JQ-CONDITION
     launched "clang-o2-hugetext@text=hugetlbfs:R" '.text_huge_percent == 100'
 }
 
+@test "the README's commands on these builds" {
+    [ "$(id -u)" = 0 ] || skip "needs root: the pool belongs to the kernel"
+    [ "$SOURCE" = apt:mariadb ] || skip "the README builds apt:mariadb"
+    KILN_README_HOME=$(home) run bats -f "builds of the store" "$BATS_TEST_DIRNAME/../live/readme.bats"
+    echo "$output"
+    [ "$status" = 0 ]
+}
+
 @test "every profile of the grid configures MariaDB" {
     for p in $(kiln profiles --json | jq -r '.profiles[].name'); do
         run kiln build --source "$SOURCE" --feature-set minimal --profile "$p" --configure-only
