@@ -29,5 +29,5 @@ fi
 say "compare: ${KILN_DEMO_PAIRS:-4} starts of each, side by side"
 # Exit code 3 is an honest answer here: few starts on a small machine may resolve nothing.
 rc=0
-kiln compare "${subjects[@]}" --pairs "${KILN_DEMO_PAIRS:-4}" --warmup 3 --seconds 8 || rc=$?
+kiln compare "${subjects[@]}" --pairs "${KILN_DEMO_PAIRS:-4}" --warmup 2 --seconds 5 || rc=$?
 [ "$rc" = 3 ] || exit "$rc"
