@@ -363,11 +363,20 @@ static int write_stamp(const struct plan *p, const char *stamp, struct err *e)
     return 0;
 }
 
+static double children_cpu(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_CHILDREN, &u);
+    return (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+}
+
 int build_configure(const struct plan *p, struct outcome *o, struct err *e)
 {
     char *stamp = xasprintf("%s/kiln.configured", p->work);
     double start = now_seconds();
     int rc = 0;
+    o->cpu_before = children_cpu();
     set_environment(p);
     if (!fs_exists(stamp)) {
         note("configuring %s as %s", p->source.name, p->name);
@@ -401,14 +410,6 @@ static void count_ccache(const struct plan *p, struct outcome *o)
     free(path);
 }
 
-static double children_cpu(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_CHILDREN, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
 int build_compile(const struct plan *p, struct outcome *o, struct err *e)
 {
     char *jobs = xasprintf("-j%u", p->jobs), *cache = xasprintf("%s/kiln.ccache", p->work);
@@ -425,7 +426,7 @@ int build_compile(const struct plan *p, struct outcome *o, struct err *e)
     free(jobs);
     free(cache);
     o->wall_seconds = now_seconds() - start + o->configure_seconds;
-    o->cpu_seconds = children_cpu();
+    o->cpu_seconds = children_cpu() - o->cpu_before;
     count_ccache(p, o);
     return rc;
 }

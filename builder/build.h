@@ -34,6 +34,7 @@ struct plan {
 struct outcome {
     struct levels levels;
     double wall_seconds, cpu_seconds, configure_seconds;
+    double cpu_before; // of this process's children, before this build
     unsigned ccache_hits, ccache_misses;
 };
 

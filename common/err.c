@@ -45,11 +45,6 @@ void err_program(const char *name)
     program = name;
 }
 
-const char *err_program_name(void)
-{
-    return program;
-}
-
 // One write for the whole line, so that lines of several processes do not mix; a progress line
 // that stands on the terminal is wiped first.
 __attribute__((format(printf, 2, 0))) static void say(const char *kind, const char *fmt, va_list ap)

@@ -25,7 +25,6 @@ int err_sys(struct err *e, int code, const char *fmt, ...) __attribute__((format
 
 // The program's name, printed before every message. Set once, at the start of main.
 void err_program(const char *name);
-const char *err_program_name(void);
 
 // For commands only. All print one line to standard error.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

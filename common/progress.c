@@ -10,13 +10,8 @@
 static struct {
     char title[80];
     double total, expected, start, last;
-    bool active, quiet, shown;
+    bool active, shown;
 } task;
-
-void progress_quiet(void)
-{
-    task.quiet = true;
-}
 
 void progress_begin(const char *title, double total, double expected_seconds)
 {
@@ -25,7 +20,7 @@ void progress_begin(const char *title, double total, double expected_seconds)
     task.expected = expected_seconds;
     task.start = now_seconds();
     task.last = isatty(STDERR_FILENO) ? 0 : task.start - 8; // first line after two seconds
-    task.active = !task.quiet;
+    task.active = true;
     task.shown = false;
 }
 

@@ -3,7 +3,6 @@
 #ifndef KILN_PROGRESS_H
 #define KILN_PROGRESS_H
 
-void progress_quiet(void); // no progress from now on
 // Starts a task of total steps. expected_seconds is how long the whole took last time,
 // or 0: used for the estimate until enough steps are done.
 void progress_begin(const char *title, double total, double expected_seconds);

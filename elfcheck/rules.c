@@ -298,25 +298,3 @@ void check_result_free(struct check_result *r)
     free(r->v);
     *r = (struct check_result){0};
 }
-
-int check_file(const char *path, const struct profile *p, json_t **out, enum answer *verdict,
-               struct err *e)
-{
-    struct elf_facts f;
-    struct dwarf_facts d;
-    struct check_result r;
-    if (elf_facts_read(path, &f, e))
-        return -1;
-    int rc = dwarf_facts_read(path, &d, e);
-    struct check_subject s = {
-        .elf = &f, .dwarf = &d, .segment_limit = libhugetlbfs_segment_limit(NULL)};
-    if (rc == 0)
-        rc = check_promises(&s, p, &r, e);
-    if (rc == 0) {
-        *out = check_result_json(&r, p);
-        *verdict = check_verdict(&r);
-        check_result_free(&r);
-    }
-    elf_facts_free(&f);
-    return rc;
-}

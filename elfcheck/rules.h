@@ -41,8 +41,4 @@ void check_result_free(struct check_result *r);
 const char *answer_word(enum answer a);  // "yes", "no", "cannot-know"
 const char *verdict_word(enum answer a); // "pass", "fail", "cannot-know"
 
-// All of it for one file, for the builder: *out is {"profile", "verdict", "promises": [...]}.
-int check_file(const char *path, const struct profile *p, json_t **out, enum answer *verdict,
-               struct err *e);
-
 #endif

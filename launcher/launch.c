@@ -294,11 +294,6 @@ const char *launch_socket(const struct launch *l)
     return l->in.socket;
 }
 
-const char *launch_run_dir(const struct launch *l)
-{
-    return l->in.log_dir;
-}
-
 json_t *launch_facts(const struct launch *l)
 {
     return l->facts;

@@ -34,7 +34,6 @@ int launch_start(const struct subject *s, const struct launch_options *o, struct
                  struct err *e);
 pid_t launch_pid(const struct launch *l);
 const char *launch_socket(const struct launch *l);
-const char *launch_run_dir(const struct launch *l);
 // What was asked and what was got, borrowed: {"subject", "server", "pid", "conditions": [...],
 // "text_bytes", "text_huge_bytes", "text_huge_percent", ...}.
 json_t *launch_facts(const struct launch *l);
