@@ -194,6 +194,9 @@ static void set_environment(const struct plan *p)
     setenv("CCACHE_BASEDIR", base, 1);
     setenv("CCACHE_NOHASHDIR", "1", 1);
     setenv("CCACHE_STATSLOG", log, 1);
+    // The checks of a configuration are compiled through ccache as well.
+    setenv("CMAKE_C_COMPILER_LAUNCHER", "ccache", 1);
+    setenv("CMAKE_CXX_COMPILER_LAUNCHER", "ccache", 1);
     setenv("NINJA_STATUS", "[%f/%t] ", 1);
     // Messages are read; and ccache hashes all four, so that another locale would find nothing.
     setenv("LC_ALL", "C", 1);
