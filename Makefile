@@ -75,7 +75,7 @@ $(OBJ)/%.o: %.c
 DEPS_build := gcc make pkg-config libelf-dev libdw-dev libjansson-dev libinih-dev libsmartcols-dev \
     libnuma-dev libgsl-dev default-libmysqlclient-dev
 DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang lld mold binutils libhugetlbfs0 \
-    libhugetlbfs-bin mariadb-server-core libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
+    libhugetlbfs-bin mariadb-server-core mariadb-client-core man-db libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
     python3-minimal procps util-linux
 DEPS_source := $(DEPS_build) g++ cmake ninja-build ccache bison dpkg-dev libfmt-dev libncurses-dev \
     libpcre2-dev zlib1g-dev libssl-dev libaio-dev liburing-dev libhugetlbfs0 libhugetlbfs-bin \
