@@ -66,12 +66,18 @@ static int prepare_knobs(struct launch *l, struct err *e)
     return 0;
 }
 
+// Of a process that is gone nothing can be read back: its end is the news then.
 static int verify_knobs(struct launch *l, struct err *e)
 {
     for (size_t i = 0; i < l->nknobs; i++) {
-        struct err why = {0};
+        struct err why = {0}, died = {0};
         struct knob_state *s = &l->knobs[i];
-        if (!s->skipped && settle(s, s->knob->verify(l, s, &why), &why, e))
+        int rc = s->skipped ? 0 : s->knob->verify(l, s, &why);
+        if (rc && launch_wait(l, 0.2, &died)) {
+            *e = died;
+            return -1;
+        }
+        if (settle(s, rc, &why, e))
             return -1;
     }
     return 0;
