@@ -124,12 +124,20 @@ PY
     assert_restored
 }
 
-@test "host restored after an error: a program that ends at once" {
+@test "host restored after an error: the pool and the mount are made, then a condition fails" {
     need_root; need_pool
     bigtext huge $MAX2M
-    launch --program "$DIR/huge@text=hugetlbfs:R" --verify-only -- end
-    [[ $output == *"exit code 7"* ]]
+    launch --program "$DIR/huge@text=hugetlbfs:R,malloc=/no/such/lib.so" --verify-only
+    [ "$status" = 2 ]
+    [ "${#lines[@]}" = 1 ]
+    [[ $output == *"malloc=/no/such/lib.so: No such file"* ]]
+    assert_restored
+}
+
+@test "a program that ends at once: its exit code, exit 1" {
+    launch --program "/bin/false@cpus=0" --verify-only
     [ "$status" = 1 ]
+    [[ $output == *"exit code 1"* ]]
     assert_restored
 }
 
