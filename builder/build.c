@@ -230,7 +230,7 @@ enum {
     KEPT_ERRORS = 6,
     // Lines that cmake printed for MariaDB 10.11 and MySQL 8.0: only for the estimate of the time.
     MARIADB_LINES = 980,
-    MYSQL_LINES = 870,
+    MYSQL_LINES = 910,
 };
 
 static void watch_errors(struct watch *w, const char *line)
