@@ -74,12 +74,13 @@ static void one_line_lists_keep_this_release(void **state)
 {
     (void)state;
     struct str out = {0};
-    const char *text = "# deb http://mirror.example.org/debian bookworm main\n"
-                       "deb [arch=amd64 signed-by=/k.gpg] http://mirror.example.org/debian bookworm "
-                       "main contrib\n"
-                       "deb http://mirror.example.org/debian trixie main\n"
-                       "deb https://packages.example.org/apt bookworm main\n"
-                       "deb http://security.example.org/debian-security bookworm-security main\n";
+    const char *text =
+        "# deb http://mirror.example.org/debian bookworm main\n"
+        "deb [arch=amd64 signed-by=/k.gpg] http://mirror.example.org/debian bookworm "
+        "main contrib\n"
+        "deb http://mirror.example.org/debian trixie main\n"
+        "deb https://packages.example.org/apt bookworm main\n"
+        "deb http://security.example.org/debian-security bookworm-security main\n";
     assert_int_equal(apt_convert_list(text, "debian", "bookworm", &out), 2);
     assert_string_equal(out.s, "Types: deb-src\nURIs: http://mirror.example.org/debian\n"
                                "Suites: bookworm\nComponents: main contrib\nSigned-By: /k.gpg\n\n"
