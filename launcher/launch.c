@@ -127,16 +127,8 @@ static int plan(struct launch *l, const struct subject *s, struct err *e)
 {
     if (build_find(s->build, &l->build, e) || elf_facts_read(l->build.server, &l->elf, e))
         return -1;
-    if (subject_parse(s->text, &l->subject, e))
+    if (subject_parse(s->text, &l->subject, e)) // a copy: the caller may free its own
         return -1;
-    for (size_t i = 0; i < s->n; i++) { // conditions that were added after parsing
-        char *c = xasprintf("%s=%s%s", s->conditions[i].knob, s->conditions[i].value,
-                            s->conditions[i].prefer ? "?" : "");
-        int rc = subject_add(&l->subject, c, e);
-        free(c);
-        if (rc)
-            return rc;
-    }
     return collect_knobs(l, e);
 }
 
