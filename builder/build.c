@@ -90,6 +90,8 @@ static char *hash_inputs(const struct plan *p, struct err *e)
         str_addf(&t, "%s=%s\n", p->r.args[i].name, v);
         free(v);
     }
+    if (p->r.pad) // what is not padded keeps the sum that it had before there was padding
+        str_add(&t, "pad=yes\n");
     char *sum = sha256_text(str_text(&t), e);
     str_free(&t);
     return sum;

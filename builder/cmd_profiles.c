@@ -111,6 +111,7 @@ static void print_resolved(const struct plan *p)
            profile_value(&p->profile, "profile", "description", ""));
     table_print(t, stdout);
     printf("\nthe server links with: %s\n", flags);
+    printf("its text is padded to 2 MiB: %s (%s)\n", p->r.pad ? "yes" : "no", p->r.pad_origin);
     free(chain);
     free(flags);
 }

@@ -3,6 +3,7 @@
 #include "common/fs.h"
 #include "common/json.h"
 #include "common/store.h"
+#include "elfcheck/pad.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,36 @@ static int install_tree(const struct plan *p, const char *tree, struct err *e)
     return 0;
 }
 
+enum { TEXT_SLOT = 2 << 20 };
+
+// The last change to the file: what comes after, such as strip, would take it back.
+static int pad_server(const struct plan *p, const char *tree, struct pad_result *r, struct err *e)
+{
+    struct err why = {0};
+    char *file = xasprintf("%s/%s", tree, p->set->server);
+    bool asked = p->r.pad && fs_exists(file); // one that is missing is told of later
+    int rc = asked ? pad_file(file, TEXT_SLOT, r, &why) : 0;
+    const char *reason = starts_with(why.msg, file) ? why.msg + strlen(file) + 2 : why.msg;
+    if (rc)
+        err_set(e, why.code, "%s: %s: pad = yes: the server %s; it stays in %s", p->name,
+                p->r.pad_origin, reason, p->work);
+    free(file);
+    return rc;
+}
+
+static void put_padding(json_t *manifest, const struct plan *p, const struct pad_result *r)
+{
+    json_t *server = json_object_get(manifest, "server");
+    char *reason =
+        r->changed ? xasprintf("%s: p_filesz 0x%llx -> 0x%llx", p->r.pad_origin,
+                               (unsigned long long)r->old_filesz, (unsigned long long)r->new_filesz)
+        : p->r.pad ? xstrdup(pad_state_text(r->state))
+                   : xasprintf("%s: pad = no", p->r.pad_origin);
+    json_object_set_new(server, "padded", json_boolean(p->r.pad && r->state == PAD_DONE));
+    json_object_set_new(server, "padded_reason", json_string(reason));
+    free(reason);
+}
+
 // "linker: found gold, ...; pie: ..." of all promises that were broken.
 static char *broken_promises(const json_t *check)
 {
@@ -76,7 +107,12 @@ static int refuse(const struct plan *p, const json_t *manifest, struct err *e)
 
 static json_t *fill(const struct plan *p, const struct outcome *o, const char *tree, struct err *e)
 {
-    json_t *m = install_tree(p, tree, e) ? NULL : manifest_make(p, o, tree, e);
+    struct pad_result padding = {0};
+    json_t *m = NULL;
+    if (install_tree(p, tree, e) == 0 && pad_server(p, tree, &padding, e) == 0)
+        m = manifest_make(p, o, tree, e);
+    if (m)
+        put_padding(m, p, &padding);
     char *file = xasprintf("%s/manifest.json", tree);
     int rc = m ? manifest_check(m, p, tree, e) : -1;
     const char *answer = json_text(json_object_get(m, "check"), "answer");

@@ -45,9 +45,10 @@ json_t *resolution_json(const struct resolution *r)
     json_t *args = json_array();
     for (size_t i = 0; i < r->n; i++)
         json_array_append_new(args, arg_json(&r->args[i]));
-    return json_pack("{ss ss ss so so}", "toolchain", r->toolchain, "linker", r->linker,
+    return json_pack("{ss ss ss so s{sb ss} so}", "toolchain", r->toolchain, "linker", r->linker,
                      "optimisation", r->level, "server_link_flags",
-                     list_json(&r->server_link_flags), "cmake", args);
+                     list_json(&r->server_link_flags), "pad", "value", (int)r->pad, "origin",
+                     r->pad_origin, "cmake", args);
 }
 
 static json_t *source_json(const struct source *s)

@@ -237,6 +237,28 @@ static int resolve_linker(const struct profile *p, const struct target *t, struc
     return 0;
 }
 
+// Refused before the build where the profile itself says that it would be refused after it.
+static int resolve_pad(const struct profile *p, struct resolution *r, struct err *e)
+{
+    const struct profile_key *k = profile_find(p, "profile", "pad");
+    r->pad = k && !strcmp(k->value, "yes");
+    r->pad_origin = xstrdup(k ? k->origin : "kiln");
+    if (k && !r->pad && strcmp(k->value, "no"))
+        return bad_value(e, k, "not one of yes, no");
+    if (!r->pad)
+        return 0;
+    if (!strcmp(r->linker, "gold"))
+        return bad_value(e, k, "gold puts data where the padding would be; take bfd, lld or mold");
+    if (!strcmp(profile_value(p, "profile", "separate-code", "default"), "no"))
+        return bad_value(e, k, "data follows the text where separate-code = no; take it out");
+    uint64_t bytes = 0;
+    parse_size(profile_value(p, "profile", "text-alignment", "default"), &bytes);
+    if (bytes >= 2 << 20 ||
+        strstr(profile_value(p, "profile", "server-link-flags", ""), "max-page-size"))
+        return 0;
+    return bad_value(e, k, "needs text-alignment = 2M");
+}
+
 static int resolve_level(const struct profile *p, struct resolution *r, struct err *e)
 {
     const struct profile_key *k = profile_find(p, "profile", "optimisation");
@@ -313,7 +335,7 @@ int resolve(const struct profile *p, const struct target *t, struct resolution *
     *r = (struct resolution){.toolchain = xstrdup(profile_value(p, "profile", "toolchain", "gcc"))};
     resolve_always(t, r);
     resolve_compile_flags(p, t, r);
-    if (resolve_level(p, r, e) || resolve_linker(p, t, r, e) ||
+    if (resolve_level(p, r, e) || resolve_linker(p, t, r, e) || resolve_pad(p, r, e) ||
         resolve_options(t->feature, t, r, e) || resolve_options(p, t, r, e)) {
         resolution_free(r);
         return -1;
@@ -331,6 +353,7 @@ void resolution_free(struct resolution *r)
     free(r->toolchain);
     free(r->linker);
     free(r->level);
+    free(r->pad_origin);
     strv_free(&r->server_link_flags);
     *r = (struct resolution){0};
 }

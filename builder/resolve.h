@@ -23,6 +23,8 @@ struct resolution {
     size_t n;
     char *toolchain, *linker, *level; // "gcc", "bfd", "-O2"
     struct strv server_link_flags;    // what the server's link line gets
+    bool pad;                         // the installed server's text is padded to 2 MiB
+    char *pad_origin;
 };
 
 // What a build is resolved for.

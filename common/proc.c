@@ -97,6 +97,15 @@ pid_t proc_spawn(const struct proc *p, struct err *e)
     return pid;
 }
 
+void proc_read_all(int fd, struct str *out)
+{
+    char buf[8192];
+    ssize_t n;
+    while ((n = read(fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0)
+            str_addn(out, buf, (size_t)n);
+}
+
 int proc_capture(const char *const *argv, struct str *out, struct err *e)
 {
     int fds[2];
@@ -109,11 +118,7 @@ int proc_capture(const char *const *argv, struct str *out, struct err *e)
         close(fds[0]);
         return -1;
     }
-    char buf[8192];
-    ssize_t n;
-    while ((n = read(fds[0], buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
-        if (n > 0)
-            str_addn(out, buf, (size_t)n);
+    proc_read_all(fds[0], out);
     close(fds[0]);
     int status = 0;
     proc_wait(pid, -1, &status);

@@ -32,6 +32,8 @@ pid_t proc_spawn(const struct proc *p, struct err *e);
 // Runs argv to its end, standard output and error into *out; returns the exit status, 128+signal
 // for a signal, or -1 with *e filled when it could not be started.
 int proc_capture(const char *const *argv, struct str *out, struct err *e);
+// Everything that comes from a descriptor until its end.
+void proc_read_all(int fd, struct str *out);
 // Waits for pid at most timeout seconds (< 0: for ever). Returns 1 and the wait status, 0 on
 // timeout, -1 when there is no such child.
 int proc_wait(pid_t pid, double timeout, int *status);

@@ -13,8 +13,14 @@ static const struct {
     const char *section, *keys;
 } known[] = {
     {"profile", "description inherits toolchain linker optimisation text-alignment pie "
-                "separate-code c-flags cxx-flags server-link-flags"},
-    {"promises", "compiler linker optimisation text-alignment pie needed load-segments modes"},
+                "separate-code c-flags cxx-flags server-link-flags pad"},
+    // The rules of kiln check (elfcheck/rules.c).
+    {"promises",
+     "relro-in-load host compiler linker optimisation march isa-level frame-pointers lto pgo bolt "
+     "fast-math sanitizers assertions text-alignment load-segments modes text-coverage padded "
+     "needed flavour server-version performance-schema allocator libnuma debug-info build-id "
+     "symbols pie relro bind-now stack-protector fortify stack-clash branch-protection exec-stack "
+     "writable-text text-relocations rpath"},
 };
 enum { NKNOWN = sizeof known / sizeof *known };
 

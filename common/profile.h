@@ -1,7 +1,7 @@
 // Build profiles: INI files with inheritance. profiles/build/NAME.ini, or a path.
 //
 //   [profile]   description, inherits, toolchain, linker, optimisation, text-alignment, pie,
-//               separate-code, c-flags, cxx-flags, server-link-flags
+//               separate-code, c-flags, cxx-flags, server-link-flags, pad
 //   [cmake], [cmake.mariadb], [cmake.mysql], [cmake.mysql<8.0.31] ...   OPTION = VALUE
 //   [promises]  what kiln check --profile verifies on the binary
 #ifndef KILN_PROFILE_H

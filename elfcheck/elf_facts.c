@@ -1,16 +1,18 @@
 #include "elfcheck/elf_facts.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { MAX_STRING = 4096 };
+enum { MAX_COMMENT = 64 << 10 }; // compilers and linkers write a few lines
+
+// What is seen on the way to the facts.
+struct reading {
+    const struct elf_file *file;
+    struct elf_facts *f;
+    bool has_comment;
+    char *gold; // text of gold's note
+};
 
 static const struct {
     uint16_t machine;
@@ -21,28 +23,6 @@ static const struct {
     {EM_PPC, "PPC"},       {EM_SPARCV9, "SPARC"}, {EM_IA_64, "IA-64"},     {258, "LoongArch"},
 };
 
-// The file while it is read.
-struct source {
-    Elf *elf;
-    uint64_t size;
-    struct elf_facts *f;
-    struct err *e;
-    uint16_t type;
-    bool df_1_pie, has_comment;
-    char *gold; // text of gold's note
-};
-
-static int corrupt(const struct source *s, const char *what, uint64_t index)
-{
-    return err_set(s->e, EXIT_CANNOT_ASK, "%s: damaged or cut short: %s %llu lies outside the file",
-                   s->f->path, what, (unsigned long long)index);
-}
-
-static bool inside(const struct source *s, uint64_t offset, uint64_t size)
-{
-    return offset <= s->size && size <= s->size - offset;
-}
-
 static const char *machine_name(uint16_t machine)
 {
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
@@ -51,34 +31,7 @@ static const char *machine_name(uint16_t machine)
     return "another machine";
 }
 
-static int read_header(struct source *s)
-{
-    GElf_Ehdr h;
-    if (elf_kind(s->elf) != ELF_K_ELF || !gelf_getehdr(s->elf, &h))
-        return err_set(s->e, EXIT_CANNOT_ASK, "%s: not an ELF file", s->f->path);
-    s->type = s->f->type = h.e_type;
-    s->f->machine = h.e_machine;
-    s->f->machine_name = machine_name(h.e_machine);
-    s->f->is_64 = gelf_getclass(s->elf) == ELFCLASS64;
-    s->f->entry = h.e_entry;
-    size_t n = 0;
-    if (elf_getphdrnum(s->elf, &n) || !inside(s, h.e_phoff, (uint64_t)n * h.e_phentsize))
-        return corrupt(s, "the table of program headers at byte", h.e_phoff);
-    if (!inside(s, h.e_shoff, (uint64_t)h.e_shnum * h.e_shentsize))
-        return corrupt(s, "the table of section headers at byte", h.e_shoff);
-    return 0;
-}
-
-// Whole strings of the file only: NULL when no NUL comes within the file.
-static char *string_at(const struct source *s, uint64_t offset)
-{
-    if (offset >= s->size)
-        return NULL;
-    uint64_t room = s->size - offset;
-    Elf_Data *d = elf_getdata_rawchunk(s->elf, (int64_t)offset,
-                                       room < MAX_STRING ? room : MAX_STRING, ELF_T_BYTE);
-    return d && memchr(d->d_buf, 0, d->d_size) ? xstrdup(d->d_buf) : NULL;
-}
+// --- segments ---
 
 static void add_load(struct elf_facts *f, unsigned index, const GElf_Phdr *p)
 {
@@ -92,123 +45,157 @@ static void add_load(struct elf_facts *f, unsigned index, const GElf_Phdr *p)
                                              .align = p->p_align};
 }
 
-// Everything later counts on it: vaddr + memsz does not wrap, also after rounding up to 1 GiB.
-static bool sane_load(const struct source *s, const GElf_Phdr *p)
+// Everything later counts on it: vaddr + memsz does not wrap, also after rounding up to 16 GiB.
+static bool sane_load(const struct elf_file *file, const GElf_Phdr *p)
 {
-    uint64_t top = UINT64_MAX - (1ULL << 30);
-    return inside(s, p->p_offset, p->p_filesz) && p->p_filesz <= p->p_memsz && p->p_vaddr < top &&
-           p->p_memsz < top - p->p_vaddr;
+    uint64_t top = UINT64_MAX - (1ULL << 34);
+    bool inside = !p->p_filesz || elf_bytes(file, p->p_offset, p->p_filesz).n;
+    return inside && p->p_filesz <= p->p_memsz && p->p_vaddr < top && p->p_memsz < top - p->p_vaddr;
 }
 
-static void read_notes(struct source *s, Elf_Data *d)
+static int read_segments(struct reading *r, struct err *e)
 {
-    GElf_Nhdr n;
-    size_t name, desc, at = 0, next;
-    while (d && (next = gelf_getnote(d, at, &n, &name, &desc)) > 0) {
-        const char *buf = d->d_buf;
-        bool gnu = n.n_namesz == 4 && !memcmp(buf + name, "GNU", 4);
-        if (gnu && n.n_type == NT_GNU_BUILD_ID && !s->f->build_id && n.n_descsz <= 64) {
-            struct str hex = {0};
-            for (size_t i = 0; i < n.n_descsz; i++)
-                str_addf(&hex, "%02x", (unsigned char)buf[desc + i]);
-            s->f->build_id = hex.s;
-        }
-        if (gnu && n.n_type == NT_GNU_GOLD_VERSION && !s->gold)
-            s->gold = xstrndup(buf + desc, n.n_descsz);
-        at = next;
-    }
-}
-
-static int read_segments(struct source *s)
-{
-    size_t n = 0;
-    elf_getphdrnum(s->elf, &n);
-    for (size_t i = 0; i < n; i++) {
-        GElf_Phdr p;
-        if (!gelf_getphdr(s->elf, (int)i, &p))
-            return corrupt(s, "program header", i);
-        if (p.p_type == PT_LOAD) {
-            if (!sane_load(s, &p))
-                return corrupt(s, "the segment of program header", i);
-            add_load(s->f, (unsigned)i, &p);
-        } else if (p.p_type == PT_GNU_RELRO) {
-            s->f->relro_vaddr = p.p_vaddr;
-            s->f->relro_memsz = p.p_memsz;
-        } else if (p.p_type == PT_INTERP && !s->f->interp) {
-            s->f->interp = string_at(s, p.p_offset);
-        } else if (p.p_type == PT_NOTE && inside(s, p.p_offset, p.p_filesz) && p.p_filesz) {
-            read_notes(s, elf_getdata_rawchunk(s->elf, (int64_t)p.p_offset, p.p_filesz,
-                                               p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR));
+    struct elf_facts *f = r->f;
+    for (size_t i = 0; i < r->file->nphdrs; i++) {
+        const GElf_Phdr *p = &r->file->phdrs[i];
+        if (p->p_type == PT_LOAD) {
+            if (!sane_load(r->file, p))
+                return err_set(e, EXIT_CANNOT_ASK,
+                               "%s: damaged or cut short: the segment of program header %zu lies "
+                               "outside the file",
+                               f->path, i);
+            add_load(f, (unsigned)i, p);
+        } else if (p->p_type == PT_GNU_RELRO) {
+            f->relro_vaddr = p->p_vaddr;
+            f->relro_memsz = p->p_memsz;
+        } else if (p->p_type == PT_INTERP && !f->interp) {
+            const char *s = elf_string(r->file, p->p_offset);
+            f->interp = s ? elf_printable(s, strlen(s)) : NULL;
         }
     }
     return 0;
 }
 
-// The file offset of an address, or UINT64_MAX.
-static uint64_t offset_of(const struct elf_facts *f, uint64_t vaddr)
+static void widen(struct segment *l, uint64_t from, uint64_t to)
 {
-    for (size_t i = 0; i < f->nloads; i++) {
-        const struct segment *l = &f->loads[i];
-        if (vaddr >= l->vaddr && vaddr - l->vaddr < l->filesz)
-            return l->offset + (vaddr - l->vaddr);
-    }
-    return UINT64_MAX;
+    if (l->sections_from == l->sections_to)
+        l->sections_from = from;
+    l->sections_from = from < l->sections_from ? from : l->sections_from;
+    l->sections_to = to > l->sections_to ? to : l->sections_to;
 }
 
-static Elf_Data *dynamic_data(const struct source *s)
+static void place_section(struct elf_facts *f, const GElf_Shdr *h)
 {
-    size_t n = 0;
-    elf_getphdrnum(s->elf, &n);
-    for (size_t i = 0; i < n; i++) {
-        GElf_Phdr p;
-        if (gelf_getphdr(s->elf, (int)i, &p) && p.p_type == PT_DYNAMIC)
-            return inside(s, p.p_offset, p.p_filesz)
-                       ? elf_getdata_rawchunk(s->elf, (int64_t)p.p_offset, p.p_filesz, ELF_T_DYN)
-                       : NULL;
-    }
-    return NULL;
-}
-
-static void add_needed(struct source *s, uint64_t strtab, uint64_t index)
-{
-    char *name = strtab < s->size && index < s->size ? string_at(s, strtab + index) : NULL;
-    if (name && *name)
-        strv_add(&s->f->needed, name);
-    free(name);
-}
-
-static void read_relocations(struct source *s, uint64_t offset, uint64_t size)
-{
-    if (s->f->machine != EM_X86_64 || !size || !inside(s, offset, size))
+    if (!(h->sh_flags & SHF_ALLOC) || h->sh_type == SHT_NOBITS || !h->sh_size)
         return;
-    Elf_Data *d = elf_getdata_rawchunk(s->elf, (int64_t)offset, size, ELF_T_RELA);
-    GElf_Rela r;
-    for (int i = 0; d && gelf_getrela(d, i, &r) && !s->f->copy_relocs; i++)
-        s->f->copy_relocs = GELF_R_TYPE(r.r_info) == R_X86_64_COPY;
+    for (size_t i = 0; i < f->nloads; i++) {
+        struct segment *l = &f->loads[i];
+        uint64_t at = h->sh_addr - l->vaddr;
+        if (h->sh_addr >= l->vaddr && at < l->filesz) {
+            uint64_t room = l->filesz - at;
+            widen(l, h->sh_addr, h->sh_addr + (h->sh_size < room ? h->sh_size : room));
+        }
+    }
 }
 
-static void read_dynamic(struct source *s)
+static void read_sections(struct reading *r)
 {
-    Elf_Data *d = dynamic_data(s);
-    GElf_Dyn dyn;
-    uint64_t strtab = UINT64_MAX, rela = UINT64_MAX, relasz = 0;
-    for (int i = 0; d && gelf_getdyn(d, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
-        if (dyn.d_tag == DT_STRTAB)
-            strtab = offset_of(s->f, dyn.d_un.d_ptr);
-        if (dyn.d_tag == DT_RELA)
-            rela = offset_of(s->f, dyn.d_un.d_ptr);
-        if (dyn.d_tag == DT_RELASZ)
-            relasz = dyn.d_un.d_val;
+    struct elf_facts *f = r->f;
+    for (size_t i = 1; i < r->file->nshdrs; i++) {
+        const GElf_Shdr *h = &r->file->shdrs[i];
+        const char *name = r->file->names[i];
+        if (starts_with(name, ".bolt.org"))
+            f->bolt = true;
+        else
+            place_section(f, h);
+        f->stripped &= h->sh_type != SHT_SYMTAB;
+        f->has_debug_info |= h->sh_type != SHT_NOBITS &&
+                             (!strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info"));
+        f->bolt |= !strcmp(name, ".note.bolt_info");
     }
-    read_relocations(s, rela, relasz);
-    for (int i = 0; d && gelf_getdyn(d, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
-        if (dyn.d_tag == DT_NEEDED)
-            add_needed(s, strtab, dyn.d_un.d_val);
-        s->f->textrel |= dyn.d_tag == DT_TEXTREL;
-        s->f->textrel |= dyn.d_tag == DT_FLAGS && (dyn.d_un.d_val & DF_TEXTREL);
-        s->df_1_pie |= dyn.d_tag == DT_FLAGS_1 && (dyn.d_un.d_val & DF_1_PIE);
+    // Without section headers the segments themselves are all there is to see.
+    for (size_t i = 0; r->file->nshdrs < 2 && i < f->nloads; i++) {
+        f->loads[i].sections_from = f->loads[i].vaddr;
+        f->loads[i].sections_to = f->loads[i].vaddr + f->loads[i].filesz;
     }
 }
+
+// --- what the loader does ---
+
+static bool is_copy(uint16_t machine, uint64_t type)
+{
+    return (machine == EM_X86_64 && type == R_X86_64_COPY) ||
+           (machine == EM_AARCH64 && type == R_AARCH64_COPY);
+}
+
+// Relative relocations come first, DT_RELACOUNT of them, and there are hundreds of thousands.
+static void read_relocations(struct reading *r)
+{
+    uint64_t address = 0, size = 0, skip = 0;
+    size_t entry = gelf_fsize(r->file->elf, ELF_T_RELA, 1, EV_CURRENT);
+    if (!elf_dynamic(r->file, DT_RELA, &address) || !elf_dynamic(r->file, DT_RELASZ, &size))
+        return;
+    elf_dynamic(r->file, DT_RELACOUNT, &skip);
+    struct bytes b = elf_bytes(r->file, elf_offset_of(r->file, address), size);
+    if (!b.n || skip > b.n / entry || (b.n -= skip * entry) < entry)
+        return;
+    uint64_t from = elf_offset_of(r->file, address) + skip * entry;
+    Elf_Data *d = elf_getdata_rawchunk(r->file->elf, (int64_t)from, b.n, ELF_T_RELA);
+    GElf_Rela rela;
+    for (int i = 0; d && !r->f->copy_relocs && gelf_getrela(d, i, &rela); i++)
+        r->f->copy_relocs = is_copy(r->f->machine, GELF_R_TYPE(rela.r_info));
+}
+
+static void read_needed(struct reading *r)
+{
+    uint64_t address = 0, flags = 0, name = 0;
+    struct elf_facts *f = r->f;
+    uint64_t strings =
+        elf_dynamic(r->file, DT_STRTAB, &address) ? elf_offset_of(r->file, address) : UINT64_MAX;
+    for (size_t i = 0; elf_dynamic_nth(r->file, DT_NEEDED, i, &name); i++) {
+        bool inside = strings < r->file->image.n && name < r->file->image.n;
+        const char *s = inside ? elf_string(r->file, strings + name) : NULL;
+        if (!s || !*s)
+            continue;
+        char *name_text = elf_printable(s, strlen(s));
+        strv_add(&f->needed, name_text);
+        free(name_text);
+    }
+    uint64_t symbols = 0;
+    f->strings_last = elf_dynamic(r->file, DT_SYMTAB, &symbols) && symbols < address;
+    f->textrel = elf_dynamic(r->file, DT_TEXTREL, &flags);
+    f->textrel |= elf_dynamic(r->file, DT_FLAGS, &flags) && (flags & DF_TEXTREL);
+}
+
+static void find_symbol(struct reading *r, size_t section)
+{
+    size_t n = elf_symbols(r->file, section);
+    GElf_Sym sym;
+    for (size_t i = 0; i < n && !r->f->executable_start; i++)
+        r->f->executable_start =
+            !strcmp(elf_symbol(r->file, section, i, &sym), "__executable_start");
+}
+
+// Only where it matters: the table of a server has tens of thousands of symbols.
+static void read_executable_start(struct reading *r)
+{
+    for (size_t i = 1; elf_links_libhugetlbfs(r->f) && i < r->file->nshdrs; i++)
+        if (r->file->shdrs[i].sh_type == SHT_DYNSYM)
+            find_symbol(r, i);
+}
+
+// Its code is in a section of its own when BOLT's -hugify was given.
+static void read_bolt(struct reading *r)
+{
+    size_t n, table = elf_section(r->file, ".symtab");
+    GElf_Sym sym;
+    if (!r->f->bolt || !(n = elf_symbols(r->file, table)))
+        return;
+    for (size_t i = 0; i < n && !r->f->bolt_hugify; i++)
+        r->f->bolt_hugify = starts_with(elf_symbol(r->file, table, i, &sym), "__bolt_hugify");
+}
+
+// --- who made it ---
 
 // "GCC: (Debian 12.2.0-14) 12.2.0" -> "GCC 12.2.0"; "Debian clang version 14.0.6" ->
 // "clang 14.0.6".
@@ -253,83 +240,42 @@ static void take_compiler(struct elf_facts *f, char *name)
     f->compiler = name;
 }
 
-static void read_comment(struct source *s, Elf_Data *d)
+static void read_comment_line(struct reading *r, const char *line)
 {
-    const char *p = d->d_buf, *end = p ? p + d->d_size : p;
-    for (; p && p < end; p += strnlen(p, (size_t)(end - p)) + 1) {
-        char *line = xstrndup(p, (size_t)(end - p));
-        s->has_comment |= *line != 0;
-        take_compiler(s->f, compiler_of(line));
-        char *linker = s->f->linker ? NULL : linker_of(line);
-        if (linker) {
-            s->f->linker = linker;
-            s->f->linker_evidence = xasprintf(".comment says \"%s\"", line);
-        }
+    take_compiler(r->f, compiler_of(line));
+    char *linker = r->f->linker ? NULL : linker_of(line);
+    if (linker) {
+        r->f->linker = linker;
+        r->f->linker_evidence = xasprintf(".comment says \"%s\"", line);
+    }
+}
+
+static void read_comment(struct reading *r)
+{
+    struct bytes b = elf_section_bytes(r->file, elf_section(r->file, ".comment"));
+    size_t n;
+    for (size_t at = 0; at < b.n && at < MAX_COMMENT; at += n + 1) {
+        n = strnlen((const char *)b.p + at, b.n - at);
+        char *line = elf_printable((const char *)b.p + at, n);
+        r->has_comment |= *line != 0;
+        read_comment_line(r, line);
         free(line);
     }
 }
 
-static void read_dynsym(struct source *s, const GElf_Shdr *h, Elf_Data *d)
+static void read_note(void *context, const char *owner, uint32_t type, struct bytes desc)
 {
-    GElf_Sym sym;
-    for (int i = 0; gelf_getsym(d, i, &sym); i++) {
-        const char *name = elf_strptr(s->elf, h->sh_link, sym.st_name);
-        if (name && !strcmp(name, "__executable_start")) {
-            s->f->executable_start = true;
-            return;
-        }
-    }
-}
-
-static void mark_segment(struct elf_facts *f, const GElf_Shdr *h)
-{
-    if (!(h->sh_flags & SHF_ALLOC) || h->sh_type == SHT_NOBITS || !h->sh_size)
+    struct reading *r = context;
+    if (strcmp(owner, "GNU"))
         return;
-    for (size_t i = 0; i < f->nloads; i++) {
-        struct segment *l = &f->loads[i];
-        if (h->sh_addr >= l->vaddr && h->sh_addr - l->vaddr < l->filesz)
-            l->has_sections = true;
+    if (type == NT_GNU_BUILD_ID && !r->f->build_id && desc.n && desc.n <= 64) {
+        struct str hex = {0};
+        for (size_t i = 0; i < desc.n; i++)
+            str_addf(&hex, "%02x", desc.p[i]);
+        r->f->build_id = hex.s;
     }
-}
-
-static void read_section(struct source *s, Elf_Scn *scn, const GElf_Shdr *h, const char *name)
-{
-    mark_segment(s->f, h);
-    if (h->sh_type == SHT_SYMTAB)
-        s->f->stripped = false;
-    if (h->sh_type == SHT_NOBITS || !inside(s, h->sh_offset, h->sh_size))
-        return;
-    if (starts_with(name, ".debug_info") || starts_with(name, ".zdebug_info"))
-        s->f->has_debug_info = true;
-    if (!strcmp(name, ".comment")) {
-        Elf_Data *d = elf_rawdata(scn, NULL);
-        if (d)
-            read_comment(s, d);
-    } else if (h->sh_type == SHT_NOTE) {
-        read_notes(s, elf_getdata(scn, NULL));
-    } else if (h->sh_type == SHT_DYNSYM) {
-        Elf_Data *d = elf_getdata(scn, NULL);
-        if (d)
-            read_dynsym(s, h, d);
-    }
-}
-
-static void read_sections(struct source *s)
-{
-    size_t names = 0, count = 0;
-    bool named = elf_getshdrstrndx(s->elf, &names) == 0;
-    Elf_Scn *scn = NULL;
-    while ((scn = elf_nextscn(s->elf, scn))) {
-        GElf_Shdr h;
-        if (!gelf_getshdr(scn, &h))
-            continue;
-        const char *name = named ? elf_strptr(s->elf, names, h.sh_name) : NULL;
-        read_section(s, scn, &h, name ? name : "");
-        count++;
-    }
-    // Without section headers the segments themselves are all there is to see.
-    for (size_t i = 0; count == 0 && i < s->f->nloads; i++)
-        s->f->loads[i].has_sections = s->f->loads[i].filesz > 0;
+    if (type == NT_GNU_GOLD_VERSION && !r->gold)
+        r->gold = elf_printable((const char *)desc.p, desc.n < MAX_COMMENT ? desc.n : MAX_COMMENT);
 }
 
 // "R RE R RW": what readelf prints in the Flg column.
@@ -344,18 +290,18 @@ char *elf_layout_text(const struct elf_facts *f)
 
 // bfd leaves no mark. lld and mold write into .comment, gold writes a note; so with a .comment and
 // a layout that bfd makes, nobody else is left. R RE R RW is made by bfd alone.
-static void deduce_linker(struct source *s)
+static void deduce_linker(struct reading *r)
 {
-    struct elf_facts *f = s->f;
-    if (!f->linker && s->gold) {
-        f->linker = xstrdup(s->gold);
+    struct elf_facts *f = r->f;
+    if (!f->linker && r->gold) {
+        f->linker = xstrdup(r->gold);
         f->linker_evidence = xstrdup("its note .note.gnu.gold-version");
     }
-    if (f->linker || s->type == ET_REL)
+    if (f->linker || f->type == ET_REL)
         return;
     char *layout = elf_layout_text(f);
     bool four = !strcmp(layout, "R RE R RW"), two = !strcmp(layout, "RE RW");
-    if (s->has_comment && (four || two)) {
+    if (r->has_comment && (four || two)) {
         f->linker = xstrdup("bfd");
         f->linker_evidence = xasprintf("no other linker's mark; GNU layout (%s)", layout);
     } else if (four) {
@@ -365,11 +311,13 @@ static void deduce_linker(struct source *s)
     free(layout);
 }
 
-static void deduce_type(struct source *s)
+static void deduce_type(struct reading *r)
 {
-    struct elf_facts *f = s->f;
-    f->pie = s->type == ET_DYN && (f->interp || s->df_1_pie);
-    f->is_static = !f->interp && (s->type == ET_EXEC || f->pie);
+    struct elf_facts *f = r->f;
+    uint64_t flags = 0;
+    bool marked = elf_dynamic(r->file, DT_FLAGS_1, &flags) && (flags & DF_1_PIE);
+    f->pie = f->type == ET_DYN && (f->interp || marked);
+    f->is_static = !f->interp && (f->type == ET_EXEC || f->pie);
     if (f->compiler)
         f->compiler_evidence =
             xstrdup(f->comment_gcc && f->comment_clang
@@ -377,51 +325,41 @@ static void deduce_type(struct source *s)
                         : ".comment");
 }
 
-static int read_all(struct source *s)
+int elf_facts_of(const struct elf_file *file, struct elf_facts *f, struct err *e)
 {
-    if (read_header(s) || read_segments(s))
+    *f = (struct elf_facts){.path = xstrdup(file->path),
+                            .stripped = true,
+                            .type = file->header.e_type,
+                            .machine = file->header.e_machine,
+                            .machine_name = machine_name(file->header.e_machine),
+                            .is_64 = file->header.e_ident[EI_CLASS] == ELFCLASS64,
+                            .entry = file->header.e_entry};
+    struct reading r = {.file = file, .f = f};
+    if (read_segments(&r, e)) {
+        elf_facts_free(f);
         return -1;
-    read_dynamic(s);
-    read_sections(s);
-    deduce_linker(s);
-    deduce_type(s);
-    return 0;
-}
-
-// A pipe or a device must not be waited for.
-static int open_regular(const char *path, uint64_t *size, struct err *e)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st)) {
-        err_sys(e, EXIT_CANNOT_ASK, "%s", path);
-    } else if (S_ISREG(st.st_mode)) {
-        *size = (uint64_t)st.st_size;
-        return fd;
-    } else {
-        err_set(e, EXIT_CANNOT_ASK, "%s: not an ELF file: %s", path,
-                S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
     }
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    read_sections(&r);
+    read_needed(&r);
+    read_relocations(&r);
+    read_executable_start(&r);
+    read_bolt(&r);
+    read_comment(&r);
+    elf_notes(file, read_note, &r);
+    deduce_linker(&r);
+    deduce_type(&r);
+    free(r.gold);
+    return 0;
 }
 
 int elf_facts_read(const char *path, struct elf_facts *f, struct err *e)
 {
-    *f = (struct elf_facts){.path = xstrdup(path), .stripped = true};
-    struct source s = {.f = f, .e = e};
-    elf_version(EV_CURRENT);
-    int fd = open_regular(path, &s.size, e), rc = -1;
-    if (fd >= 0) {
-        s.elf = elf_begin(fd, ELF_C_READ, NULL);
-        rc = s.elf ? read_all(&s) : err_set(e, EXIT_CANNOT_ASK, "%s: not an ELF file", path);
-        elf_end(s.elf);
-        close(fd);
-    }
-    free(s.gold);
-    if (rc)
-        elf_facts_free(f);
+    struct elf_file file;
+    *f = (struct elf_facts){0};
+    if (elf_file_open(path, &file, e))
+        return -1;
+    int rc = elf_facts_of(&file, f, e);
+    elf_file_close(&file);
     return rc;
 }
 
@@ -441,7 +379,12 @@ void elf_facts_free(struct elf_facts *f)
 
 bool segment_is_text(const struct segment *s)
 {
-    return (s->flags & PF_X) && s->has_sections;
+    return (s->flags & PF_X) && s->sections_to > s->sections_from;
+}
+
+uint64_t segment_section_bytes(const struct segment *s)
+{
+    return s->sections_to - s->sections_from;
 }
 
 uint64_t elf_text_bytes(const struct elf_facts *f)
@@ -449,7 +392,7 @@ uint64_t elf_text_bytes(const struct elf_facts *f)
     uint64_t sum = 0;
     for (size_t i = 0; i < f->nloads; i++)
         if (segment_is_text(&f->loads[i]))
-            sum += f->loads[i].filesz;
+            sum += segment_section_bytes(&f->loads[i]);
     return sum;
 }
 

@@ -1,19 +1,24 @@
-// What an ELF file says of itself: load segments, type, notes, libraries. Read with libelf.
+// What an ELF file says of how it is loaded: segments, type, libraries, and who linked it.
 #ifndef KILN_ELF_FACTS_H
 #define KILN_ELF_FACTS_H
 
 #include "common/err.h"
 #include "common/str.h"
+#include "elfcheck/elf_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { PF_LINUX_HUGETLB = 0x100000 }; // hugeedit's mark, in p_flags
+
 // One PT_LOAD. All sizes and addresses in bytes, as in the program header.
 struct segment {
     unsigned index; // of the program header
-    uint32_t flags; // PF_R | PF_W | PF_X, and 0x100000 when hugeedit marked it
+    uint32_t flags; // PF_R | PF_W | PF_X | PF_LINUX_HUGETLB
     uint64_t offset, vaddr, filesz, memsz, align;
-    bool has_sections; // an allocated section with bytes lies in it
+    // Where its first section begins and its last one ends in memory; equal when it holds none.
+    // What BOLT moved away (.bolt.org.*) is no section here. Without section headers: the segment.
+    uint64_t sections_from, sections_to;
 };
 
 struct elf_facts {
@@ -33,16 +38,23 @@ struct elf_facts {
     struct strv needed;                        // DT_NEEDED
     bool executable_start;                     // __executable_start is in the dynamic symbol table
     bool textrel;
-    bool copy_relocs; // variables of shared libraries are copied into its .bss (x86-64 only)
+    bool copy_relocs;  // variables of shared libraries are copied into its .bss (x86-64, AArch64)
+    bool strings_last; // the dynamic string table lies behind the symbol table, as linkers put it
+    bool bolt;         // BOLT rewrote it
+    bool bolt_hugify;  // and its start-up code asks for huge pages
 };
 
 // 0, or -1 with *e filled: "PATH: not an ELF file" and the like have EXIT_CANNOT_ASK.
 int elf_facts_read(const char *path, struct elf_facts *f, struct err *e);
+// The same of a file that is open.
+int elf_facts_of(const struct elf_file *file, struct elf_facts *f, struct err *e);
 void elf_facts_free(struct elf_facts *f);
 
 // A segment that counts as text: executable, and holding sections.
 bool segment_is_text(const struct segment *s);
-// The text's size: the sum of filesz of all text segments, in bytes.
+// Bytes of a segment from its first section to the end of its last; padding counts in none.
+uint64_t segment_section_bytes(const struct segment *s);
+// The text's size: the sum of section bytes of all text segments.
 uint64_t elf_text_bytes(const struct elf_facts *f);
 // libhugetlbfs is among the needed libraries: it acts without a preload.
 bool elf_links_libhugetlbfs(const struct elf_facts *f);

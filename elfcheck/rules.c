@@ -1,24 +1,125 @@
 #include "elfcheck/rules.h"
+#include "common/ini.h"
+#include "elfcheck/rules_private.h"
 
-#include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-// A rule fills answer and evidence; it returns -1 when the value makes no sense.
-typedef int rule(const struct check_subject *s, const char *value, struct promise_result *r);
+#define PADS                                                                                       \
+    "link with -Wl,-z,max-page-size=2097152 -Wl,-z,separate-code, and do not rewrite the "         \
+    "file with patchelf"
+#define NO_EVIDENCE                                                                                \
+    "keep debug information, and with clang give -grecord-command-line, so that flags are "        \
+    "recorded"
 
-// Units that a promise about "the" compiler or level may miss: libraries that come with the source
-// bring flags of their own.
-enum { ALLOWED_STRAYS_PERCENT = 10 };
+struct rule {
+    const char *name;
+    rule_fn *fn; // NULL: the fact of this name has the value
+    enum severity severity;
+    const char *advised; // what kiln advises for a server, and --require RULE asks for; NULL: none
+    const char *values;  // for --list-rules and for the message about a wrong one
+    const char *seps;    // between several values, each judged alone; NULL: one value
+    const char *advice;  // which flag to change
+    const char *pads;    // the same for lld and mold; NULL: as for the others
+};
 
-__attribute__((format(printf, 3, 4))) static int answer(struct promise_result *r, enum answer a,
-                                                        const char *fmt, ...)
+// The order is that of the output.
+static const struct rule rules[] = {
+    {"relro-in-load", NULL, SEVERITY_ERROR, "yes", "yes", NULL,
+     "link without -z common-page-size, or with lld 18 or newer: GNU_RELRO must end in its segment",
+     NULL},
+    {"host", rule_host, SEVERITY_ERROR, NULL, "yes", NULL,
+     "install what is missing, or build with -march of the oldest host", NULL},
+    {"compiler", rule_compiler, SEVERITY_ERROR, NULL, "gcc or clang", NULL,
+     "build with the profile's toolchain file, and keep .comment or debug information", NULL},
+    {"linker", rule_linker, SEVERITY_ERROR, NULL, "bfd, gold, lld or mold", NULL,
+     "give -fuse-ld=LINKER last on the link line; cmake options of the server may set another",
+     NULL},
+    {"optimisation", rule_optimisation, SEVERITY_WARNING, NULL,
+     "-O0, -O1, -O2, -O3, -Ofast, -Os, -Oz or -Og", NULL,
+     "the last -O on the line wins: set CMAKE_CXX_FLAGS_RELWITHDEBINFO; clang records flags only "
+     "with -grecord-command-line",
+     NULL},
+    {"march", NULL, SEVERITY_NOTE, NULL, "as given to -march, -mcpu", NULL, NO_EVIDENCE, NULL},
+    {"isa-level", rule_isa, SEVERITY_WARNING, NULL, "x86-64, x86-64-v2, x86-64-v3 or x86-64-v4",
+     NULL, "build with -march=x86-64-vN of the oldest host", NULL},
+    {"frame-pointers", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "give -fno-omit-frame-pointer after -O, and keep debug information", NULL},
+    {"lto", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL, NO_EVIDENCE, NULL},
+    {"pgo", NULL, SEVERITY_ERROR, NULL, "no, used or instrumented", NULL,
+     "-fprofile-use=FILE uses a profile; -fprofile-generate only records one", NULL},
+    {"bolt", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL, "run llvm-bolt after the link", NULL},
+    {"fast-math", NULL, SEVERITY_ERROR, "no", "yes or no", NULL,
+     "link without -ffast-math and -Ofast: their start-up code changes rounding for all libraries",
+     NULL},
+    {"sanitizers", NULL, SEVERITY_ERROR, "none", "none, or asan, ubsan, tsan, msan", NULL,
+     "build without -fsanitize", NULL},
+    {"assertions", NULL, SEVERITY_WARNING, "off", "on or off", NULL, "build with -DNDEBUG", NULL},
+    {"text-alignment", rule_alignment, SEVERITY_WARNING, "2M", "a size such as 2M", NULL,
+     "link with -Wl,-z,max-page-size=2097152, and do not rewrite the file with patchelf", PADS},
+    {"load-segments", rule_segments, SEVERITY_ERROR, NULL, "a number", NULL,
+     "-Wl,-z,noseparate-code makes two, -Wl,-z,separate-code four", NULL},
+    {"modes", rule_mode, SEVERITY_ERROR, NULL, "modes such as hugetlbfs:R+pagecache", "+ ",
+     "see the reason; 'kiln check FILE' shows the segments", NULL},
+    {"text-coverage", rule_coverage, SEVERITY_WARNING, NULL, "a percentage, or MODE:PERCENTAGE",
+     NULL, "link with -Wl,-z,max-page-size=2097152; 'kiln check --pad' covers the tail", PADS},
+    {"padded", rule_padded, SEVERITY_WARNING, NULL, "yes or no", NULL,
+     "run 'kiln check --pad FILE' last: GNU strip and objcopy undo it, eu-strip keeps it", NULL},
+    {"needed", rule_needed, SEVERITY_ERROR, NULL, "names of libraries", " +,",
+     "--as-needed drops a library that nothing refers to: -Wl,--no-as-needed before it", NULL},
+    {"flavour", NULL, SEVERITY_ERROR, NULL, "mariadb, mysql or percona", NULL,
+     "this is another server", NULL},
+    {"server-version", NULL, SEVERITY_ERROR, NULL, "a version or its start, such as 10.11", NULL,
+     "this is another version", NULL},
+    {"performance-schema", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "MariaDB: -DPLUGIN_PERFSCHEMA=NO leaves it out; MySQL always has it", NULL},
+    {"allocator", NULL, SEVERITY_NOTE, NULL, "libc, jemalloc, tcmalloc or mimalloc", NULL,
+     "link with -DWITH_JEMALLOC=yes and the like, or preload it at the start", NULL},
+    {"libnuma", NULL, SEVERITY_WARNING, NULL, "yes or no", NULL,
+     "configure with -DWITH_NUMA=ON; innodb_numa_interleave exists only then", NULL},
+    {"debug-info", NULL, SEVERITY_WARNING, NULL, "inside, separate or none", NULL,
+     "build with -g, and keep a separate file with objcopy --only-keep-debug when it is stripped",
+     NULL},
+    {"build-id", NULL, SEVERITY_WARNING, NULL, "the build-id in hex, or its start", NULL,
+     "link with -Wl,--build-id=sha1", NULL},
+    {"symbols", NULL, SEVERITY_NOTE, NULL, "full or dynamic", NULL,
+     "do not strip, or keep the symbols in a separate file", NULL},
+    {"pie", rule_pie, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "the last of -pie and -no-pie on the link line wins; MariaDB's SECURITY_HARDENED adds -pie",
+     NULL},
+    {"relro", NULL, SEVERITY_WARNING, NULL, "full, partial or none", NULL,
+     "link with -Wl,-z,relro -Wl,-z,now", NULL},
+    {"bind-now", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL, "link with -Wl,-z,now", NULL},
+    {"stack-protector", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "compile with -fstack-protector-strong", NULL},
+    {"fortify", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "compile with -D_FORTIFY_SOURCE=2 and at least -O1", NULL},
+    {"stack-clash", NULL, SEVERITY_NOTE, NULL, "yes or no", NULL,
+     "compile with -fstack-clash-protection", NULL},
+    {"branch-protection", NULL, SEVERITY_NOTE, NULL, "IBT+SHSTK, BTI+PAC, ... or none", NULL,
+     "x86: -fcf-protection, AArch64: -mbranch-protection=standard, in every object that is linked",
+     NULL},
+    {"exec-stack", NULL, SEVERITY_ERROR, "no", "yes or no", NULL,
+     "link with -Wl,-z,noexecstack; an assembler file without .note.GNU-stack asks for it", NULL},
+    {"writable-text", NULL, SEVERITY_ERROR, "no", "yes or no", NULL,
+     "link without -Wl,-N and -Wl,--omagic", NULL},
+    {"text-relocations", NULL, SEVERITY_ERROR, "no", "yes or no", NULL,
+     "compile every object with -fPIE or -fPIC: relocated text is private and cannot be huge",
+     NULL},
+    {"rpath", NULL, SEVERITY_NOTE, NULL, "none, or the path", NULL,
+     "configure with -DCMAKE_SKIP_INSTALL_RPATH=ON", NULL},
+};
+enum { NRULES = sizeof rules / sizeof *rules };
+
+// --- answers ---
+
+int rule_answer(struct rule_result *r, enum answer a, const char *fmt, ...)
 {
     va_list ap;
-    char text[500];
+    char text[600];
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
@@ -27,274 +128,233 @@ __attribute__((format(printf, 3, 4))) static int answer(struct promise_result *r
     return 0;
 }
 
-static enum answer yes_if(bool yes)
+enum answer yes_if(bool yes)
 {
     return yes ? ANSWER_YES : ANSWER_NO;
 }
 
-// Too many strays is a no whatever the rest is; a yes needs evidence from nearly all units.
-static enum answer by_units(size_t as_promised, size_t strays, size_t units)
+int yes_or_no(const char *value)
 {
-    if (strays * 100 > units * ALLOWED_STRAYS_PERCENT)
-        return ANSWER_NO;
-    return as_promised * 100 >= units * (100 - ALLOWED_STRAYS_PERCENT) ? ANSWER_YES
-                                                                       : ANSWER_CANNOT_KNOW;
+    return !strcmp(value, "yes") ? 1 : !strcmp(value, "no") ? 0 : -1;
 }
 
-static int rule_compiler(const struct check_subject *s, const char *value, struct promise_result *r)
+// "full" matches "full; ...", "10.11" matches "10.11.18", "sanit" does not match "sanitizers".
+static bool matches(const char *value, const char *want, size_t n)
 {
-    const struct dwarf_facts *d = s->dwarf;
-    const struct elf_facts *f = s->elf;
-    bool gcc = !strcmp(value, "gcc");
-    if (!gcc && strcmp(value, "clang"))
+    return n && !strncasecmp(value, want, n) && (!value[n] || strchr(" ;,:.(+", value[n]));
+}
+
+// Alternatives are told apart by '|'.
+static int by_fact(const struct check *c, const char *name, const char *want, struct rule_result *r)
+{
+    const struct fact *f = facts_find(&c->facts, name);
+    bool fits = false;
+    if (!*want)
         return -1;
-    if (d->units) {
-        size_t right = gcc ? d->gcc : d->clang, no_name = d->other_compiler;
-        return answer(r, by_units(right, d->units - right - no_name, d->units),
-                      "%zu of %zu compilation units by %s", right, d->units, value);
+    if (!f || !f->value)
+        return rule_answer(r, ANSWER_CANNOT_KNOW, "%s", f ? f->evidence : "not looked for");
+    for (const char *at = want; *at && !fits; at += at[0] == '|') {
+        size_t n = strcspn(at, "|");
+        fits = matches(f->value, at, n);
+        at += n;
     }
-    if (!f->compiler)
-        return answer(r, ANSWER_CANNOT_KNOW, "no debug information and no .comment");
-    bool right = gcc ? f->comment_gcc && !f->comment_clang : f->comment_clang;
-    return answer(r, yes_if(right), "%s (%s)", f->compiler, f->compiler_evidence);
+    return rule_answer(r, yes_if(fits), "%s (%s)", f->value, f->evidence);
 }
 
-static const char *const linkers[] = {"bfd", "gold", "lld", "mold"};
-
-static int rule_linker(const struct check_subject *s, const char *value, struct promise_result *r)
+static bool pads_itself(const struct check *c)
 {
-    bool known = false;
-    for (size_t i = 0; i < sizeof linkers / sizeof *linkers; i++)
-        known |= !strcmp(value, linkers[i]);
-    if (!known)
-        return -1;
-    const struct elf_facts *f = s->elf;
-    if (!f->linker)
-        return answer(r, ANSWER_CANNOT_KNOW,
-                      "no linker's mark, and the layout (which several make) "
-                      "does not tell");
-    return answer(r, yes_if(!strncasecmp(f->linker, value, strlen(value))), "%s: %s", f->linker,
-                  f->linker_evidence);
+    return c->elf.linker &&
+           (starts_with(c->elf.linker, "LLD") || starts_with(c->elf.linker, "mold"));
 }
 
-// "-O2" as on the command line, or "O2".
-static int level_index(const char *value)
+static int judge(const struct rule *rule, const struct check *c, const char *value,
+                 const char *origin, enum severity severity, struct rule_results *out,
+                 struct err *e)
 {
-    value += *value == '-';
-    for (int i = 0; i < OPT_LEVELS; i++)
-        if (!strcmp(value, opt_level_names[i]))
-            return i;
-    return -1;
-}
-
-static int rule_optimisation(const struct check_subject *s, const char *value,
-                             struct promise_result *r)
-{
-    const struct dwarf_facts *d = s->dwarf;
-    int level = level_index(value);
-    if (level < 0)
-        return -1;
-    if (!d->units)
-        return answer(r, ANSWER_CANNOT_KNOW, "no debug information");
-    size_t right = d->by_level[level], strays = d->units - d->level_unknown - right;
-    return answer(r, by_units(right, strays, d->units),
-                  "-%s in %zu of %zu compilation units, another level in %zu, not recorded in %zu",
-                  opt_level_names[level], right, d->units, strays, d->level_unknown);
-}
-
-static int rule_alignment(const struct check_subject *s, const char *value,
-                          struct promise_result *r)
-{
-    uint64_t want;
-    unsigned texts = 0;
-    if (parse_size(value, &want) || !want)
-        return -1;
-    for (size_t i = 0; i < s->elf->nloads; i++) {
-        const struct segment *l = &s->elf->loads[i];
-        if (!segment_is_text(l))
-            continue;
-        texts++;
-        if (l->align < want || l->align % want || !segment_congruent(l, want))
-            return answer(r, ANSWER_NO,
-                          "text segment %zu: p_align 0x%llx, address 0x%llx, offset "
-                          "0x%llx",
-                          i, (unsigned long long)l->align, (unsigned long long)l->vaddr,
-                          (unsigned long long)l->offset);
-    }
-    if (!texts)
-        return answer(r, ANSWER_CANNOT_KNOW, "no text segment");
-    return answer(r, ANSWER_YES, "%u text segment%s with p_align of %s, address and offset agree",
-                  texts, texts > 1 ? "s" : "", value);
-}
-
-static int rule_pie(const struct check_subject *s, const char *value, struct promise_result *r)
-{
-    bool want = !strcmp(value, "yes");
-    if (!want && strcmp(value, "no"))
-        return -1;
-    if (s->elf->type != ET_EXEC && !s->elf->pie)
-        return answer(r, ANSWER_CANNOT_KNOW, "%s: no program", elf_type_name(s->elf));
-    return answer(r, yes_if(s->elf->pie == want), "%s", elf_type_name(s->elf));
-}
-
-// "libfoo.so" also names libfoo.so.1.
-static int rule_needed(const struct check_subject *s, const char *value, struct promise_result *r)
-{
-    const struct strv *needed = &s->elf->needed;
-    size_t n = strlen(value);
-    if (!n)
-        return -1;
-    for (size_t i = 0; i < needed->n; i++)
-        if (starts_with(needed->v[i], value) && (!needed->v[i][n] || needed->v[i][n] == '.'))
-            return answer(r, ANSWER_YES, "needs %s", needed->v[i]);
-    char *all = strv_join(needed, " ");
-    int rc = answer(r, ANSWER_NO, "needs only: %s", *all ? all : "nothing");
-    free(all);
-    return rc;
-}
-
-static int rule_segments(const struct check_subject *s, const char *value, struct promise_result *r)
-{
-    uint64_t want;
-    if (parse_u64(value, &want))
-        return -1;
-    char *layout = elf_layout_text(s->elf);
-    int rc =
-        answer(r, yes_if(s->elf->nloads == want), "%zu load segments (%s)", s->elf->nloads, layout);
-    free(layout);
-    return rc;
-}
-
-static int rule_mode(const struct check_subject *s, const char *value, struct promise_result *r)
-{
-    struct prediction p;
-    if (!strcmp(value, "pagecache"))
-        predict_pagecache(s->elf, &p);
-    else if (!strcmp(value, "hugetlbfs:R") || !strcmp(value, "hugetlbfs:RW"))
-        predict_hugetlbfs(s->elf, value + strlen("hugetlbfs:"), s->segment_limit, &p);
-    else
-        return -1;
-    return answer(r, p.answer, "%s", p.reason);
-}
-
-static const struct {
-    const char *key;
-    rule *fn;
-    const char *seps;   // characters between several values, each judged alone; NULL: one value
-    const char *values; // for the message about a wrong one
-    const char *advice;
-} rules[] = {
-    {"compiler", rule_compiler, NULL, "gcc or clang",
-     "build with the profile's toolchain file, and keep .comment or debug information"},
-    {"linker", rule_linker, NULL, "bfd, gold, lld or mold",
-     "give -fuse-ld=LINKER last on the link line; cmake options of the server may set another"},
-    {"optimisation", rule_optimisation, NULL, "-O0, -O1, -O2, -O3, -Ofast, -Os, -Oz or -Og",
-     "the last -O on the line wins: set CMAKE_CXX_FLAGS_RELWITHDEBINFO; clang records flags only "
-     "with -grecord-command-line"},
-    {"text-alignment", rule_alignment, NULL, "a size such as 2M",
-     "link with -Wl,-z,max-page-size=2097152 (lld and mold also -Wl,-z,separate-code), and do not "
-     "rewrite the file with patchelf"},
-    {"pie", rule_pie, NULL, "yes or no",
-     "the last of -pie and -no-pie on the link line wins; MariaDB's SECURITY_HARDENED adds -pie"},
-    {"needed", rule_needed, " +,", "names of libraries",
-     "--as-needed drops a library that nothing refers to: -Wl,--no-as-needed before it"},
-    {"load-segments", rule_segments, NULL, "a number",
-     "-Wl,-z,noseparate-code makes two, -Wl,-z,separate-code four"},
-    {"modes", rule_mode, "+ ", "hugetlbfs:R, hugetlbfs:RW and pagecache, joined by '+'",
-     "see the reason; 'kiln check FILE' shows the segments"},
-};
-enum { NRULES = sizeof rules / sizeof *rules };
-
-static int apply(size_t i, const struct check_subject *s, const struct profile_key *k,
-                 const char *value, struct check_result *out, struct err *e)
-{
-    struct promise_result r = {.advice = ""};
-    if (rules[i].fn(s, value, &r))
-        return err_set(e, EXIT_CANNOT_ASK, "%s: %s = %s: must be %s", k->origin, k->key, value,
-                       rules[i].values);
-    if (r.answer != ANSWER_YES)
-        r.advice = rules[i].advice;
-    r.key = xstrdup(k->key);
+    struct rule_result r = {0};
+    int rc = rule->fn ? rule->fn(c, value, &r) : by_fact(c, rule->name, value, &r);
+    if (rc)
+        return err_set(e, EXIT_CANNOT_ASK, "%s: %s = %s: must be %s", origin, rule->name, value,
+                       rule->values);
+    r.rule = xstrdup(rule->name);
     r.value = xstrdup(value);
-    r.origin = xstrdup(k->origin);
+    r.origin = xstrdup(origin);
+    r.severity = severity;
+    const char *advice = rule->pads && pads_itself(c) ? rule->pads : rule->advice;
+    r.advice = xstrdup(r.answer == ANSWER_YES ? "" : advice);
     out->v = xrealloc(out->v, (out->n + 1) * sizeof *out->v);
     out->v[out->n++] = r;
     return 0;
 }
 
-static int apply_all_values(size_t i, const struct check_subject *s, const struct profile_key *k,
-                            struct check_result *out, struct err *e)
+static const struct rule *find_rule(const char *name)
 {
-    if (!rules[i].seps || !*k->value)
-        return apply(i, s, k, k->value, out, e);
+    for (size_t i = 0; i < NRULES; i++)
+        if (!strcmp(rules[i].name, name))
+            return &rules[i];
+    return NULL;
+}
+
+static int unknown_rule(const char *origin, const char *name, struct err *e)
+{
+    struct str names = {0};
+    for (size_t i = 0; i < NRULES; i++)
+        str_addf(&names, "%s%s", i ? " " : "", rules[i].name);
+    err_set(e, EXIT_CANNOT_ASK, "%s: no rule '%s'; there are: %s", origin, name, names.s);
+    str_free(&names);
+    return -1;
+}
+
+// One rule with all its values; value NULL: what kiln advises.
+static int ask(const char *name, const char *value, const char *origin, enum severity severity,
+               const struct check *c, struct rule_results *out, struct err *e)
+{
+    const struct rule *rule = find_rule(name);
+    if (!rule)
+        return unknown_rule(origin, name, e);
+    value = value ? value : rule->advised ? rule->advised : "yes";
+    if (!rule->seps || !*value)
+        return judge(rule, c, value, origin, severity, out, e);
     struct strv values = {0};
-    strv_split(&values, k->value, rules[i].seps);
+    strv_split(&values, value, rule->seps);
     int rc = 0;
-    for (size_t j = 0; j < values.n && rc == 0; j++)
-        rc = apply(i, s, k, values.v[j], out, e);
+    for (size_t i = 0; i < values.n && rc == 0; i++)
+        rc = judge(rule, c, values.v[i], origin, severity, out, e);
     strv_free(&values);
     return rc;
 }
 
-int check_promises(const struct check_subject *s, const struct profile *p, struct check_result *r,
-                   struct err *e)
+// --- where rules come from ---
+
+int rules_profile(const struct check *c, const struct profile *p, struct rule_results *r,
+                  struct err *e)
 {
-    *r = (struct check_result){0};
     int rc = 0;
     for (size_t i = 0; i < NRULES && rc == 0; i++) {
-        const struct profile_key *k = profile_find(p, "promises", rules[i].key);
+        const struct profile_key *k = profile_find(p, "promises", rules[i].name);
         if (k)
-            rc = apply_all_values(i, s, k, r, e);
+            rc = ask(k->key, k->value, k->origin, SEVERITY_ERROR, c, r, e);
     }
-    if (rc)
-        check_result_free(r);
     return rc;
 }
 
-enum answer check_verdict(const struct check_result *r)
+int rules_require(const struct check *c, const char *list, struct rule_results *r, struct err *e)
 {
-    enum answer verdict = r->n ? ANSWER_YES : ANSWER_CANNOT_KNOW;
+    struct strv words = {0};
+    int rc = 0;
+    strv_split(&words, list, ",");
+    for (size_t i = 0; i < words.n && rc == 0; i++) {
+        char *value = strchr(words.v[i], '=');
+        if (value)
+            *value++ = 0;
+        rc = ask(words.v[i], value, "--require", SEVERITY_ERROR, c, r, e);
+    }
+    if (rc == 0 && !words.n)
+        rc = err_set(e, EXIT_CANNOT_ASK, "--require: no rule named; see --list-rules");
+    strv_free(&words);
+    return rc;
+}
+
+struct policy {
+    const struct check *c;
+    struct rule_results *r;
+    const char *path;
+    size_t asked;
+};
+
+static int policy_key(void *user, const char *section, const char *key, const char *value, int line,
+                      struct err *e)
+{
+    struct policy *p = user;
+    bool require = !strcmp(section, "require");
+    if (!require && strcmp(section, "advise"))
+        return err_set(e, EXIT_CANNOT_ASK, "unknown section [%s]; there are: require, advise",
+                       section);
+    char *origin = xasprintf("%s:%d", p->path, line);
+    struct err inner = {0};
+    int rc =
+        ask(key, value, origin, require ? SEVERITY_ERROR : SEVERITY_WARNING, p->c, p->r, &inner);
+    // ini_load puts file and line in front itself.
+    if (rc)
+        err_set(e, inner.code, "%s", inner.msg + strlen(origin) + 2);
+    p->asked += require;
+    free(origin);
+    return rc;
+}
+
+int rules_file(const struct check *c, const char *path, struct rule_results *r, struct err *e)
+{
+    struct policy p = {.c = c, .r = r, .path = path};
+    if (ini_load(path, policy_key, &p, e))
+        return -1;
+    return p.asked ? 0 : err_set(e, EXIT_CANNOT_ASK, "%s: it requires nothing ([require])", path);
+}
+
+void rules_advice(const struct check *c, struct rule_results *r)
+{
+    for (size_t i = 0; i < NRULES; i++)
+        if (rules[i].advised)
+            judge(&rules[i], c, rules[i].advised, "kiln", rules[i].severity, r, NULL);
+}
+
+enum answer rules_verdict(const struct rule_results *r)
+{
+    enum answer verdict = ANSWER_YES;
+    size_t asked = 0;
     for (size_t i = 0; i < r->n; i++) {
+        if (r->v[i].severity != SEVERITY_ERROR)
+            continue;
+        asked++;
         if (r->v[i].answer == ANSWER_NO)
             return ANSWER_NO;
         if (r->v[i].answer == ANSWER_CANNOT_KNOW)
             verdict = ANSWER_CANNOT_KNOW;
     }
-    return verdict;
+    return asked ? verdict : ANSWER_CANNOT_KNOW;
 }
 
-const char *answer_word(enum answer a)
-{
-    return a == ANSWER_YES ? "yes" : a == ANSWER_NO ? "no" : "cannot-know";
-}
+// --- words ---
 
-const char *verdict_word(enum answer a)
+const char *rule_word(enum answer a)
 {
     return a == ANSWER_YES ? "pass" : a == ANSWER_NO ? "fail" : "cannot-know";
 }
 
-json_t *check_result_json(const struct check_result *r, const struct profile *p)
+const char *severity_word(enum severity s)
+{
+    return s == SEVERITY_ERROR ? "error" : s == SEVERITY_WARNING ? "warning" : "note";
+}
+
+json_t *rules_json(const struct rule_results *r)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n; i++) {
-        const struct promise_result *v = &r->v[i];
-        json_array_append_new(list,
-                              json_pack("{ss ss ss ss ss ss}", "promise", v->key, "value", v->value,
-                                        "verdict", verdict_word(v->answer), "evidence", v->evidence,
-                                        "advice", v->advice, "origin", v->origin));
+        const struct rule_result *v = &r->v[i];
+        json_array_append_new(
+            list, json_pack("{ss ss ss ss ss* ss ss}", "rule", v->rule, "value", v->value,
+                            "severity", severity_word(v->severity), "verdict", rule_word(v->answer),
+                            "evidence", v->evidence, "advice", v->advice, "origin", v->origin));
     }
-    return json_pack("{ss ss so}", "profile", p->name, "verdict", verdict_word(check_verdict(r)),
-                     "promises", list);
+    return list;
 }
 
-void check_result_free(struct check_result *r)
+void rules_list(void)
+{
+    for (size_t i = 0; i < NRULES; i++)
+        printf("%-19s %-8s %s%s%s%s\n", rules[i].name, severity_word(rules[i].severity),
+               rules[i].values, rules[i].advised ? " (advised: " : "",
+               rules[i].advised ? rules[i].advised : "", rules[i].advised ? ")" : "");
+}
+
+void rules_free(struct rule_results *r)
 {
     for (size_t i = 0; i < r->n; i++) {
-        free(r->v[i].key);
+        free(r->v[i].rule);
         free(r->v[i].value);
         free(r->v[i].origin);
         free(r->v[i].evidence);
+        free(r->v[i].advice);
     }
     free(r->v);
-    *r = (struct check_result){0};
+    *r = (struct rule_results){0};
 }

@@ -44,21 +44,40 @@ static int own_copy(struct launch *l, struct err *e)
     return rc;
 }
 
+// A program that is linked with libhugetlbfs and marked by hugeedit would take pages of the pool
+// whatever was asked for.
+static void keep_library_out(struct launch *l)
+{
+    if (elf_links_libhugetlbfs(&l->elf))
+        strv_add(&l->env, "HUGETLB_ELFMAP=no");
+}
+
 static int prepare_none(struct launch *l, struct knob_state *s, struct err *e)
 {
     s->seen = json_pack("{ss}", "cache", "own copy, filled with 4 KiB folios");
+    keep_library_out(l);
     return own_copy(l, e) || pagecache_fill_small(l->exec, &l->elf, e) ? -1 : 0;
+}
+
+static void predict_text(const struct launch *l, const char *mode, unsigned limit,
+                         struct prediction *p)
+{
+    struct page_sizes pages;
+    *p = (struct prediction){.answer = ANSWER_CANNOT_KNOW, .reason = "unknown machine"};
+    if (page_sizes_of(l->elf.machine, 0, &pages))
+        predict_mode(mode, &l->elf, &pages, limit, p);
 }
 
 static int prepare_pagecache(struct launch *l, struct knob_state *s, struct err *e)
 {
     struct text_plan *plan = s->plan;
     struct prediction p;
-    predict_pagecache(&l->elf, &p);
+    predict_text(l, "pagecache", 0, &p);
     if (p.answer != ANSWER_YES || !p.text_huge_bytes)
         return err_set(e, EXIT_NO, "%s: text=pagecache cannot work: %s", l->build.server, p.reason);
     plan->huge = true;
     plan->huge_bytes = p.text_huge_bytes;
+    keep_library_out(l);
     uint64_t filled;
     if (own_copy(l, e) || pagecache_fill_huge(l->exec, &l->elf, &filled, e))
         return -1;
@@ -130,15 +149,14 @@ static int prepare_hugetlbfs(struct launch *l, struct knob_state *s, struct err 
     if (!limit)
         return -1;
     struct prediction p;
-    predict_hugetlbfs(&l->elf, plan->letters, limit, &p);
+    predict_text(l, strchr(plan->letters, 'W') ? "hugetlbfs:RW" : "hugetlbfs:R", limit, &p);
     if (p.answer != ANSWER_YES)
         return err_set(e, p.answer == ANSWER_NO ? EXIT_NO : EXIT_CANNOT_KNOW,
                        "%s: text=hugetlbfs:%s cannot work: %s", l->build.server, plan->letters,
                        p.reason);
     plan->huge = true;
     plan->huge_bytes = p.text_huge_bytes;
-    // Writable segments are copied: file pages and private ones, up to twice as many.
-    unsigned need = strchr(plan->letters, 'W') ? 2 * p.pages : p.pages;
+    unsigned need = p.pages;
     char *mnt = usable_mount(l);
     if (!mnt && geteuid() != 0)
         return err_set(e, EXIT_NOT_HERE,

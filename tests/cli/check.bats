@@ -71,11 +71,13 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     run "$BIN/kiln-check" p
     echo "$output"
     [ "$status" = 0 ]
-    [[ $output == *"linker        bfd ("* ]]
-    [[ $output == *"compiler      GCC "* ]]
+    grep -qE '^linker +bfd \[' <<<"$output"
+    grep -qE '^compiler +GCC ' <<<"$output"
     [[ $output == *"libraries     libc.so.6"* ]]
-    [ "$(grep -cE '^(hugetlbfs:R|hugetlbfs:RW|pagecache) +(yes|no|cannot-know): ' <<<"$output")" = 3 ]
-    grep -qE '^ +1 +0x200000 .* RE +yes$' <<<"$output"
+    [ "$(grep -cE '^(hugetlbfs:(R|W|RW|marked)|pagecache|tmpfs|remap) +(yes|no|cannot-know): ' <<<"$output")" = 7 ]
+    grep -qE '^ +1 +0x200000 .* RE +yes ' <<<"$output"
+    [[ $output == *"relro "* && $output == *"this host"* ]]
+    ! grep -q $'\033' <<<"$output"
 }
 
 @test "JSON output has its schema and parses" {
@@ -84,12 +86,15 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     run "$BIN/kiln-check" --json p
     [ "$status" = 0 ]
     [ "$(jq -r .schema <<<"$output")" = kiln.check/1 ]
-    [ "$(jq -r '.modes | length' <<<"$output")" = 3 ]
+    [ "$(jq -r '.modes | length' <<<"$output")" = 8 ]
+    [ "$(jq -r '.modes[] | select(.mode == "hugetlbfs:RW") | .by_version["2.23"].preload.answer' <<<"$output")" = no ]
+    [ "$(jq -r '.facts.relro.value' <<<"$output")" = partial ]
+    [ "$(jq -r '.host.answer' <<<"$output")" != null ]
     [ "$(jq -r '.segments | length' <<<"$output")" = 4 ]
     [ "$(jq -r '.text_bytes > 0' <<<"$output")" = true ]
 }
 
-@test "files of other machines are read; the modes cannot be known" {
+@test "files of other machines have the pages of their kernels" {
     # A 64-bit little-endian AArch64 header with one R E segment, made by hand.
     {
         printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\267\0\1\0\0\0'
@@ -102,7 +107,13 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     echo "$output"
     [ "$status" = 0 ]
     [[ $output == *"AArch64, 64-bit"* ]]
-    [ "$(grep -c ': at most .*; the rules are known for x86-64' <<<"$output")" = 3 ]
+    [[ $output == *"slots are of 2 MiB"* ]]
+    run "$BIN/kiln-check" --page-size=512M arm
+    [[ $output == *"slots are of 512 MiB"* ]]
+    run "$BIN/kiln-check" --page-size=4M arm
+    one_line 2 "arm: AArch64 has no pages of 4 MiB"
+    run "$BIN/kiln-check" --page-size=big arm
+    one_line 2 "not a size"
 }
 
 @test "an AArch64 object file of clang is read" {
@@ -167,5 +178,118 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     echo "$output"
     [ "$status" = 0 ]
     [[ $output == *"file          "*sleep* ]]
-    [[ $output == *"process $pid"*"text bytes on 2 MiB pages"* ]]
+    [[ $output == *"main program"*sleep* ]]
+    [[ $output == *libc.so.6* ]]
+}
+
+@test "--layout is segments and modes, no more; it agrees with the whole check" {
+    need jq
+    compile -Wl,-z,max-page-size=2097152
+    run "$BIN/kiln-check" --layout p
+    [ "$status" = 0 ]
+    [[ $output == *"hugetlbfs:R "* && $output != *"relro "* ]]
+    [ "$("$BIN/kiln-check" --layout --json p | jq -c '[.segments, .modes, .libhugetlbfs]')" = \
+        "$("$BIN/kiln-check" --json p | jq -c '[.segments, .modes, .libhugetlbfs]')" ]
+    run "$BIN/kiln-check" --layout --require=pie p
+    one_line 2 "--layout reads too little"
+}
+
+@test "--require: 0 when all pass, 1 when one fails, 3 when one cannot be known" {
+    compile -O2 -no-pie
+    run "$BIN/kiln-check" p --require=pie=no,exec-stack
+    [ "$status" = 0 ]
+    run "$BIN/kiln-check" p --require=pie=no --require=relro=full,text-alignment
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"fail        text-alignment=2M"*"max-page-size=2097152"* ]]
+    run "$BIN/kiln-check" p --require=optimisation=-O2
+    [ "$status" = 3 ]
+    run "$BIN/kiln-check" p --require=speed
+    one_line 2 "--require: no rule 'speed'; there are: "
+    run "$BIN/kiln-check" p --require=pie=maybe
+    one_line 2 "--require: pie = maybe: must be yes or no"
+}
+
+@test "the advice names the flag of the linker that was found" {
+    need ld.lld
+    gcc -fuse-ld=lld p.c -o p
+    run "$BIN/kiln-check" p
+    [[ $output == *"text-alignment"*"-Wl,-z,separate-code"* ]]
+    compile
+    run "$BIN/kiln-check" p
+    [[ $output == *"text-alignment"* ]]
+    ! grep 'text-alignment' <<<"$output" | grep -q separate-code
+}
+
+@test "a rules file: [require] decides, [advise] is told" {
+    compile -no-pie
+    printf '[require]\npie = no\n[advise]\ntext-alignment = 2M\n' >policy.ini
+    run "$BIN/kiln-check" p --rules=policy.ini
+    echo "$output"
+    [ "$status" = 0 ]
+    [[ $output == *"fail        text-alignment=2M"* ]]
+    printf '[require]\nspeed = 9\n' >policy.ini
+    run "$BIN/kiln-check" p --rules=policy.ini
+    one_line 2 "policy.ini:2: no rule 'speed'"
+    run "$BIN/kiln-check" p --rules=nobody.ini
+    one_line 2 "nobody.ini"
+}
+
+@test "JUnit output is XML that counts failures and errors" {
+    need python3
+    compile -no-pie
+    cp p 'a&b<c>"d'
+    run "$BIN/kiln-check" './a&b<c>"d' --junit --require=pie=yes,exec-stack,optimisation=-O2
+    echo "$output"
+    [ "$status" = 1 ]
+    printf '%s\n' "$output" >out.xml
+    run python3 -c 'import xml.etree.ElementTree as e; s = e.parse("out.xml").getroot()[0]
+print(s.get("tests"), s.get("failures"), s.get("errors"), len(s.findall("testcase/failure")))'
+    [ "$output" = "3 1 1 1" ]
+    run "$BIN/kiln-check" p --junit
+    one_line 2 "--junit prints results of rules"
+}
+
+@test "--diff: 0 for a file and itself, 1 and what differs for two" {
+    need jq
+    compile -O2 -no-pie
+    cp p q
+    run "$BIN/kiln-check" --diff p q
+    [ "$status" = 0 ]
+    [[ $output == *"facts that differ: the same"* ]]
+    gcc -fuse-ld=bfd -O2 -pie -fPIE p.c -o q
+    run "$BIN/kiln-check" --diff p q
+    echo "$output"
+    [ "$status" = 1 ]
+    [[ $output == *"  pie"*"A  no"*"B  yes"* ]]
+    run "$BIN/kiln-check" --diff --json p q
+    [ "$(jq -r .schema <<<"$output")" = kiln.check-diff/1 ]
+    [ "$(jq -r '.facts.pie.a' <<<"$output")" = no ]
+    run "$BIN/kiln-check" --diff p
+    one_line 2 "--diff takes two files"
+}
+
+@test "names in a file do not reach the terminal as they are" {
+    need python3
+    compile '-Wl,-rpath,AAAAAAAA'
+    python3 - <<'PY'
+d = open("p", "rb").read().replace(b"AAAAAAAA", b"\x1b[31mBB\xff")
+open("p", "wb").write(d)
+PY
+    run "$BIN/kiln-check" p
+    [ "$status" = 0 ]
+    ! grep -q $'\033' <<<"$output"
+    "$BIN/kiln-check" --json p | jq -e .facts.rpath.value
+}
+
+@test "all rules are listed, and each is in the manual" {
+    run "$BIN/kiln-check" --list-rules
+    [ "$status" = 0 ]
+    [ "${#lines[@]}" -ge 38 ]
+    while read -r name _; do
+        grep -qF "${name//-/\\-}" "$BATS_TEST_DIRNAME/../../docs/kiln-check.1" || {
+            echo "not in the manual: $name"
+            return 1
+        }
+    done <<<"$output"
 }

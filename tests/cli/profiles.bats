@@ -92,6 +92,17 @@ profile() { # NAME, text on standard input
     [[ "$output" == *bad.ini:2:*-O9* ]]
 }
 
+@test "padding is shown with its origin, and off by default" {
+    run "$BUILD" profiles gcc-o2-hugetext
+    [[ "$output" == *"padded to 2 MiB: no (kiln)"* ]]
+    printf '[profile]\ninherits = gcc-o2-hugetext\npad = yes\n' | profile own > /dev/null
+    run "$BUILD" profiles "$BATS_TEST_TMPDIR/own.ini"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"padded to 2 MiB: yes (own.ini:3)"* ]]
+    "$BUILD" profiles "$BATS_TEST_TMPDIR/own.ini" --json | jq -e '
+        .resolved.pad == {"value": true, "origin": "own.ini:3"}' > /dev/null
+}
+
 @test "a server that is none is refused" {
     run "$BUILD" profiles gcc-o2 --for postgres-17
     [ "$status" -eq 2 ]

@@ -130,8 +130,13 @@ static void wrong_values_name_their_line(void **state)
 {
     (void)state;
     static const char *const rows[][2] = {
-        {"linker", "ld"},           {"optimisation", "-O9"}, {"text-alignment", "3M"},
-        {"text-alignment", "huge"}, {"pie", "maybe"},        {"separate-code", "perhaps"},
+        {"linker", "ld"},
+        {"optimisation", "-O9"},
+        {"text-alignment", "3M"},
+        {"text-alignment", "huge"},
+        {"pie", "maybe"},
+        {"separate-code", "perhaps"},
+        {"pad", "2M"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fresh(NULL);
@@ -146,6 +151,35 @@ static void gold_cannot_join_code(void **state)
     key("profile", "linker", "gold");
     key("profile", "separate-code", "no");
     assert_refused("separate-code");
+}
+
+static void padding_is_off_unless_asked_for_and_needs_alignment(void **state)
+{
+    (void)state;
+    struct resolution r;
+    struct target t = target(FLAVOUR_MARIADB, 10, 11, 18);
+    resolve_ok(t, &r);
+    assert_false(r.pad);
+    assert_string_equal(r.pad_origin, "kiln");
+    resolution_free(&r);
+    key("profile", "pad", "yes");
+    assert_refused("text-alignment = 2M");
+    key("profile", "text-alignment", "2M");
+    resolve_ok(t, &r);
+    assert_true(r.pad);
+    assert_string_equal(r.pad_origin, "test.ini:7");
+    resolution_free(&r);
+    key("profile", "separate-code", "no");
+    assert_refused("separate-code = no");
+    profile.n--;
+    key("profile", "linker", "gold");
+    assert_refused("gold puts data");
+    fresh(NULL);
+    key("profile", "pad", "no");
+    resolve_ok(t, &r);
+    assert_false(r.pad);
+    assert_string_equal(r.pad_origin, "test.ini:7");
+    resolution_free(&r);
 }
 
 static void mysql_linker_options_follow_the_version(void **state)
@@ -254,6 +288,7 @@ int main(void)
         T(two_segments_without_pie),
         T(wrong_values_name_their_line),
         T(gold_cannot_join_code),
+        T(padding_is_off_unless_asked_for_and_needs_alignment),
         T(mysql_linker_options_follow_the_version),
         T(boost_of_the_tree_is_for_mysql_alone),
         T(profile_options_come_last),

@@ -1,0 +1,81 @@
+#include "elfcheck/host_fit_private.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define OLD_MAGIC "ld.so-1.7.0"
+#define NEW_MAGIC "glibc-ld.so.cache1.1"
+
+// glibc, sysdeps/generic/dl-cache.h. Numbers are in the host's byte order; offsets of strings count
+// from the newer header.
+struct old_header {
+    char magic[sizeof OLD_MAGIC]; // its last byte is padding
+    uint32_t n;
+};
+enum { OLD_ENTRY = 12 };
+
+struct new_header {
+    char magic[sizeof NEW_MAGIC - 1];
+    uint32_t n, strings_bytes;
+    uint8_t flags, padding[3]; // flags: 2 little endian, 3 big endian, 0 not said
+    uint32_t extension, unused[3];
+};
+_Static_assert(sizeof(struct new_header) == 48, "the header of ld.so.cache");
+
+struct new_entry {
+    int32_t flags;
+    uint32_t key, value; // offsets of the name and the path
+    uint32_t os_version;
+    uint64_t hwcap;
+};
+_Static_assert(sizeof(struct new_entry) == 24, "an entry of ld.so.cache");
+
+enum { ENDIAN_MASK = 3, HOST_ENDIAN = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 2 : 3 };
+
+static struct bytes behind_old(struct bytes b)
+{
+    struct old_header h;
+    if (b.n < sizeof h || memcmp(b.p, OLD_MAGIC, sizeof OLD_MAGIC - 1))
+        return b;
+    memcpy(&h, b.p, sizeof h);
+    uint64_t skip = (sizeof h + (uint64_t)h.n * OLD_ENTRY + 7) / 8 * 8;
+    return skip < b.n ? (struct bytes){b.p + skip, b.n - skip} : (struct bytes){0};
+}
+
+bool ld_cache_parse(struct bytes file, struct ld_cache *c)
+{
+    struct bytes b = behind_old(file);
+    struct new_header h;
+    *c = (struct ld_cache){0};
+    if (b.n < sizeof h || memcmp(b.p, NEW_MAGIC, sizeof h.magic))
+        return false;
+    memcpy(&h, b.p, sizeof h);
+    bool host = !(h.flags & ENDIAN_MASK) || (h.flags & ENDIAN_MASK) == HOST_ENDIAN;
+    if (!host || h.n > (b.n - sizeof h) / sizeof(struct new_entry))
+        return false;
+    *c = (struct ld_cache){b, h.n};
+    return true;
+}
+
+static const char *string_at(const struct ld_cache *c, uint32_t offset)
+{
+    if (offset >= c->image.n)
+        return NULL;
+    size_t room = c->image.n - offset;
+    const char *s = (const char *)c->image.p + offset;
+    return memchr(s, 0, room < PATH_MAX ? room : PATH_MAX) ? s : NULL;
+}
+
+const char *ld_cache_find(const struct ld_cache *c, const char *name, uint32_t *at)
+{
+    while (*at < c->n) {
+        struct new_entry entry;
+        memcpy(&entry, c->image.p + sizeof(struct new_header) + *at * sizeof entry, sizeof entry);
+        ++*at;
+        const char *key = string_at(c, entry.key);
+        const char *path = key && !strcmp(key, name) ? string_at(c, entry.value) : NULL;
+        if (path && *path == '/')
+            return path;
+    }
+    return NULL;
+}
