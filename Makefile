@@ -1,4 +1,5 @@
-# kiln: make, make demo, make check, make check-full, make bench, make lint, make install
+# kiln: make, make demo, make check, make check-full, make check-vm, make fuzz, make bench, make lint,
+# make install
 
 PREFIX   ?= /usr/local
 CC       ?= gcc
@@ -74,14 +75,16 @@ $(OBJ)/%.o: %.c
 # What make needs, what make check needs beside it, what a source build needs beside it.
 DEPS_build := gcc make pkg-config libelf-dev libdw-dev libjansson-dev libinih-dev libsmartcols-dev \
     libnuma-dev libgsl-dev default-libmysqlclient-dev
-DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang lld mold binutils libhugetlbfs0 \
-    libhugetlbfs-bin mariadb-server-core mariadb-client-core man-db libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
+DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang lld mold llvm binutils elfutils dwz patchelf \
+    checksec devscripts libhugetlbfs0 libhugetlbfs-dev libhugetlbfs-bin mariadb-server-core mariadb-client-core man-db libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
     python3-minimal procps util-linux
 DEPS_source := $(DEPS_build) g++ cmake ninja-build ccache bison dpkg-dev libfmt-dev libncurses-dev \
     libpcre2-dev zlib1g-dev libssl-dev libaio-dev liburing-dev libhugetlbfs0 libhugetlbfs-bin \
     libmariadb3 binutils
-DEPS_full := $(DEPS_check) $(DEPS_source) libhugetlbfs-dev
+DEPS_full := $(DEPS_check) $(DEPS_source)
 DEPS_vm := $(DEPS_build) qemu-system-x86 acpica-tools busybox-static cpio gzip jq libhugetlbfs0
+DEPS_fuzz := $(DEPS_build) clang lld mold libclang-rt-14-dev
+DEPS_bench := $(DEPS_build) elfutils binutils checksec devscripts
 DEPS_lint := clang-format clang-tidy cppcheck shellcheck
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -125,6 +128,32 @@ check-vm:
 	+$(MAKE) --no-print-directory all
 	tests/vm/run.sh $(BIN) || [ $$? = 77 ]
 
+# What a file from elsewhere can do to kiln check: libFuzzer with sanitizers. The corpus that was
+# found is in tests/fuzz/corpus; FUZZ_CHILD reads debug information for one input in so many.
+FUZZ_RUNS  ?= 1000000
+FUZZ_CHILD ?= 1000
+FUZZERS    := fuzz_check fuzz_units
+FUZZ       := OBJ=obj/fuzz CC=clang OPT="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+fuzz: deps-fuzz
+	+@$(MAKE) --no-print-directory -s $(FUZZ) fuzzers
+	tests/fuzz/seeds.sh obj/fuzz/seeds
+	mkdir -p obj/fuzz/corpus
+	cd obj/fuzz && ./fuzz_units -runs=$(FUZZ_RUNS) -max_len=2000 -timeout=2 -print_final_stats=1
+	cd obj/fuzz && KILN_FUZZ_CHILD=$(FUZZ_CHILD) ./fuzz_check corpus ../../tests/fuzz/corpus seeds \
+	    -runs=$(FUZZ_RUNS) -max_len=16384 -timeout=2 -malloc_limit_mb=256 -rss_limit_mb=1024 \
+	    -detect_leaks=1 -print_final_stats=1
+fuzzers: $(FUZZERS:%=$(OBJ)/%)
+$(OBJ)/fuzz_%: $(OBJ)/tests/fuzz/fuzz_%.o $(ELFCHECK)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS_kiln-check) $(LIBS_COMMON)
+
+# How fast, against the tools that people know, in alternating rounds.
+bench: deps-bench
+	+$(MAKE) --no-print-directory all $(OBJ)/pairs
+	tests/bench/check.sh $(BIN) $(OBJ)/pairs
+$(OBJ)/pairs: tests/bench/pairs.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
+
 demo: deps-source
 	+$(MAKE) --no-print-directory all
 	$(SUDO) docs/demo.sh $(BIN)
@@ -134,7 +163,7 @@ lint: deps-lint
 	cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    "-Djson_array_foreach(a,i,v)=for(i=0;(v=json_array_get(a,i));i++)" \
 	    "-Djson_object_foreach(o,k,v)=for(;(k=json_next(o,&v));)" -I. $(wildcard common elfcheck builder launcher bench)
-	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/vm/*.sh) tests/vm/init
+	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/vm/*.sh tests/fuzz/*.sh tests/bench/*.sh) tests/vm/init
 
 # --- install ---
 
@@ -147,5 +176,5 @@ install: all
 clean:
 	rm -rf obj bin
 
-.PHONY: all clean unit check check-built check-full check-vm demo lint install
+.PHONY: all clean unit check check-built check-full check-vm fuzz fuzzers bench demo lint install
 .SECONDARY:
