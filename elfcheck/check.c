@@ -90,6 +90,19 @@ static void examine_padding(struct check *c)
     pad_examine(&h, c->pages.huge, &c->padding);
 }
 
+static void ask_library(const struct check_wish *w, struct check *c)
+{
+    if (host_fit_machine(&c->file) == ANSWER_NO) {
+        err_set(&c->no_limit, EXIT_CANNOT_KNOW,
+                "the one that will run with it is on another machine");
+        return;
+    }
+    if (w->layout_only)
+        c->segment_limit = libhugetlbfs_stated_limit();
+    if (!c->segment_limit)
+        c->segment_limit = libhugetlbfs_segment_limit(&c->no_limit);
+}
+
 static int gather(const struct check_wish *w, bool ask_host, struct check *c, struct err *e)
 {
     if (elf_facts_of(&c->file, &c->elf, e) || choose_pages(w, c, e))
@@ -98,10 +111,8 @@ static int gather(const struct check_wish *w, bool ask_host, struct check *c, st
         examine_padding(c);
     if (!w->layout_only)
         gather_rest(c, ask_host);
-    if (ask_host && w->layout_only)
-        c->segment_limit = libhugetlbfs_stated_limit();
-    if (ask_host && !c->segment_limit)
-        c->segment_limit = libhugetlbfs_segment_limit(&c->no_limit);
+    if (ask_host)
+        ask_library(w, c);
     predict_all(c);
     return 0;
 }

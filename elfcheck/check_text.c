@@ -58,8 +58,12 @@ static void print_padding(const struct check *c)
            percent(growth, c->file.image.n));
     if (!c->pages_known)
         return;
-    printf("padding       %s%s%s\n", pad_state_text(c->padding.state),
-           *c->padding.reason ? ": " : "", c->padding.reason);
+    const struct pad_plan *p = &c->padding;
+    printf("padding       %s%s%s", pad_state_text(p->state), *p->reason ? ": " : "", p->reason);
+    if (p->state == PAD_POSSIBLE)
+        printf("; 'kiln check --pad FILE' makes %llu whole slots of %llu",
+               (unsigned long long)p->padded_slots, (unsigned long long)p->linked_slots);
+    printf("\n");
 }
 
 // "; libhugetlbfs 2.24: yes" where another version answers otherwise.

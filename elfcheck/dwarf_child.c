@@ -275,7 +275,10 @@ void dwarf_facts_read(const struct elf_file *file, struct dwarf_facts *d)
     if (!elf_section_bytes(file, info).n)
         return;
     uint64_t expanded = expanded_bytes(file);
-    if (expanded > MAX_EXPANDED)
+    if (file->header.e_type == ET_REL)
+        d->problem =
+            xstrdup("an object file's debug information is not read: it is not linked yet");
+    else if (expanded > MAX_EXPANDED)
         d->problem = xasprintf("its compressed debug sections expand to %llu MB; 'objcopy "
                                "--decompress-debug-sections FILE COPY' makes a copy that can be "
                                "read",

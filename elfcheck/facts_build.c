@@ -364,7 +364,8 @@ void build_facts(struct reading *r)
     linker_fact(r);
     tally_fact(r, "optimisation", level_label, "the last -O");
     tally_fact(r, "march", march_label, "-march or -mcpu");
-    units_fact(r, "frame-pointers", has_frame_pointers, "-fno-omit-frame-pointer");
+    units_fact(r, "frame-pointers", has_frame_pointers,
+               "frame pointers kept (-fno-omit-frame-pointer, or by default)");
     lto_fact(r);
     pgo_fact(r);
     bolt_fact(r);

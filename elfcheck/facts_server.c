@@ -278,7 +278,7 @@ static void libnuma_fact(struct reading *r)
     else if (is_loadable(r) && r->rodata && r->file->nshdrs > 1)
         fact_known(r->out, "libnuma", "no", "neither needed nor among its strings");
     else
-        fact_unknown(r->out, "libnuma", "no section headers; ldd would tell");
+        fact_unknown(r->out, "libnuma", "nothing says so; ldd on the linked program would tell");
 }
 
 static void tls_fact(struct reading *r)

@@ -45,25 +45,34 @@ static const struct {
 };
 
 // Whether the kernel runs 32-bit programs, or others through binfmt_misc, is not looked at.
+static enum answer machine_answer(const struct elf_file *file, const char *uname_word)
+{
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        if (strcmp(hosts[i].uname, uname_word))
+            continue;
+        bool same = file->header.e_machine == hosts[i].machine &&
+                    file->header.e_ident[EI_CLASS] == hosts[i].class &&
+                    file->header.e_ident[EI_DATA] == hosts[i].data;
+        return same ? ANSWER_YES : ANSWER_NO;
+    }
+    return ANSWER_CANNOT_KNOW;
+}
+
+enum answer host_fit_machine(const struct elf_file *file)
+{
+    struct utsname u;
+    return uname(&u) ? ANSWER_CANNOT_KNOW : machine_answer(file, u.machine);
+}
+
 static struct fit fit_machine(const struct elf_file *file, const struct elf_facts *f)
 {
     struct utsname u;
     const char *bits = f->is_64 ? "64" : "32";
     if (uname(&u))
         return fit_say(ANSWER_CANNOT_KNOW, "uname: %s", strerror(errno));
-    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
-        if (strcmp(hosts[i].uname, u.machine))
-            continue;
-        bool same = file->header.e_machine == hosts[i].machine &&
-                    file->header.e_ident[EI_CLASS] == hosts[i].class &&
-                    file->header.e_ident[EI_DATA] == hosts[i].data;
-        return fit_say(same ? ANSWER_YES : ANSWER_NO, "the file is for %s, %s-bit; this host is %s",
-                       f->machine_name, bits, u.machine);
-    }
-    return fit_say(ANSWER_CANNOT_KNOW,
-                   "the file is for %s, %s-bit; kiln does not know this host's "
-                   "'%s'",
-                   f->machine_name, bits, u.machine);
+    enum answer a = machine_answer(file, u.machine);
+    return fit_say(a, "the file is for %s, %s-bit; this host is %s%s", f->machine_name, bits,
+                   u.machine, a == ANSWER_CANNOT_KNOW ? ", which kiln does not know" : "");
 }
 
 static struct fit fit_interpreter(const struct elf_file *file, const struct elf_facts *f)

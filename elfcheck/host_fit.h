@@ -25,6 +25,8 @@ struct host_fit {
 // is an answer, cannot-know, and no error.
 int host_fit_read(const struct elf_file *file, const struct elf_facts *f, const char *isa_level,
                   struct host_fit *out);
+// Whether the file is for this host's machine.
+enum answer host_fit_machine(const struct elf_file *file);
 const struct host_condition *host_fit_find(const struct host_fit *fit, const char *name);
 // No when one condition says no; else cannot-know when one does.
 enum answer host_fit_verdict(const struct host_fit *fit);

@@ -125,6 +125,31 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     [[ $output == *"object file, AArch64"* ]]
 }
 
+@test "an AArch64 program: its pages, its libhugetlbfs, its branch protection" {
+    need clang ld.lld
+    printf '%s\n' '__asm__(".text\n.skip 5200000, 0x90\n");' 'void _start(void) { for (;;); }' >a.c
+    clang --target=aarch64-linux-gnu -nostdlib -fuse-ld=lld -mbranch-protection=standard \
+        -Wl,-z,max-page-size=2097152 -Wl,-z,separate-code a.c -o a || skip "this clang has no AArch64 target"
+    run "$BIN/kiln-check" a
+    echo "$output"
+    [[ $output == *"padding       not padded; 'kiln check --pad FILE' makes 3 whole slots of 2"* ]]
+    [[ $output == *"libhugetlbfs     the one that will run with it is on another machine"* ]]
+    grep -q '^pagecache *yes: 4194304 of 5200[0-9]* text bytes' <<<"$output"
+    grep -q '^branch-protection *BTI+PAC' <<<"$output"
+    grep -q '^machine *no: the file is for AArch64' <<<"$output"
+    run "$BIN/kiln-check" --layout --page-size=32M a
+    grep -q '^pagecache *no: .*32 MiB slot; link with -Wl,-z,max-page-size=33554432' <<<"$output"
+    "$BIN/kiln-check" --pad a
+    "$BIN/kiln-check" a | grep -q '^pagecache *yes: \(5200[0-9]*\) of \1 '
+}
+
+@test "colour on a terminal, and not with NO_COLOR" {
+    need script
+    compile
+    script -qec "'$BIN/kiln-check' p" /dev/null | grep -q $'\033\[32m'
+    ! NO_COLOR=1 script -qec "'$BIN/kiln-check' p" /dev/null | grep -q $'\033' || return 1
+}
+
 @test "promises kept: exit 0, a pass line for each" {
     compile -g -O2 -fPIE -pie -Wl,-z,max-page-size=2097152
     profile 'compiler = gcc' 'linker = bfd' 'optimisation = -O2' 'text-alignment = 2M' \

@@ -30,6 +30,14 @@ if command -v clang >/dev/null; then
     clang --target=aarch64-linux-gnu -nostdlib -fuse-ld=lld a.c -o a.out 2>/dev/null && keep a.out aarch64
 fi
 
+# Debug information that expands a thousandfold when it is read.
+if command -v objcopy >/dev/null; then
+    truncate -s 100M zeros
+    gcc -c a.c -o a.o
+    objcopy --add-section .debug_info=zeros a.o big.o &&
+        objcopy --compress-debug-sections=zlib big.o bomb.o && keep bomb.o compressed-bomb
+fi
+
 # Broken by hand, from one small file.
 base=$out/static-lld
 [ -f "$base" ] || base=$out/static-bfd

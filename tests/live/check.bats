@@ -85,3 +85,18 @@ teardown() { kiln_teardown; }
     run "$BIN/kiln-check" --require=padded "$DIR/huge"
     [ "$status" = 1 ]
 }
+
+@test "no file of the fuzzer's corpus takes more than 2 seconds or 256 MB" {
+    "$BATS_TEST_DIRNAME/../fuzz/seeds.sh" "$DIR/seeds"
+    count=0
+    for f in "$BATS_TEST_DIRNAME"/../fuzz/corpus/* "$DIR"/seeds/*; do
+        run bash -c 'ulimit -v 262144; timeout 2 "$1" --json "$2"' _ "$BIN/kiln-check" "$f"
+        [ "$status" = 0 ] || { [ "$status" = 2 ] && [ "${#lines[@]}" = 1 ]; } || {
+            echo "$f: exit $status: $output"
+            return 1
+        }
+        count=$((count + 1))
+    done
+    echo "$count files"
+    [ "$count" -ge 100 ]
+}

@@ -177,6 +177,40 @@ static void compressed_units_are_read(void **state)
     dwarf_facts_free(&d);
 }
 
+static void write_bytes(const char *path, const char *bytes, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
+    close(fd);
+}
+
+// A section that says it expands to a terabyte is not believed, and one that lies is no harm.
+static void compressed_sections_that_lie_are_told(void **state)
+{
+    (void)state;
+    static const uint64_t claims[] = {1ULL << 40, UINT64_MAX, 100 << 20, 1};
+    struct str image = {0};
+    struct err e;
+    compile("gcc", "ld.bfd", "-g -O2 -gz");
+    assert_int_equal(fs_read("p", &image, &e), 0);
+    struct elf_file file;
+    assert_int_equal(elf_file_open("p", &file, &e), 0);
+    uint64_t at = file.shdrs[elf_section(&file, ".debug_info")].sh_offset;
+    assert_true(file.shdrs[elf_section(&file, ".debug_info")].sh_flags & SHF_COMPRESSED);
+    elf_file_close(&file);
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        memcpy(image.s + at + offsetof(Elf64_Chdr, ch_size), &claims[i], sizeof claims[i]);
+        write_bytes("lie", image.s, image.len);
+        struct dwarf_facts d = units_of("lie");
+        assert_int_equal(d.units, 0);
+        assert_non_null(d.problem);
+        if (i < 2)
+            assert_non_null(strstr(d.problem, "expand to"));
+        dwarf_facts_free(&d);
+    }
+    str_free(&image);
+}
+
 static void producers_are_understood(void **state)
 {
     (void)state;
@@ -251,13 +285,6 @@ static void what_is_no_elf_file_is_refused(void **state)
     expect_refused("/", "not an ELF file: a directory");
     expect_refused("/dev/null", "not a regular file");
     expect_refused("nobody", "No such file");
-}
-
-static void write_bytes(const char *path, const char *bytes, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    assert_true(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-    close(fd);
 }
 
 static void read_damaged(const char *path)
@@ -342,6 +369,7 @@ int main(void)
         cmocka_unit_test(clang_outweighs_the_start_files),
         cmocka_unit_test(units_tell_the_level),
         cmocka_unit_test(compressed_units_are_read),
+        cmocka_unit_test(compressed_sections_that_lie_are_told),
         cmocka_unit_test(producers_are_understood),
         cmocka_unit_test(folders_are_named_below_the_common_one),
         cmocka_unit_test(what_is_no_elf_file_is_refused),
