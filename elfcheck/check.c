@@ -29,9 +29,7 @@ static void predict_versions(const struct check *c, struct mode_answer *m)
 // Of a machine whose pages are not known nothing can be said.
 static void unknown_machine(const struct check *c, struct prediction *p)
 {
-    *p = (struct prediction){.answer = ANSWER_CANNOT_KNOW,
-                             .text_bytes = elf_text_bytes(&c->elf),
-                             .text_huge_bytes = elf_text_bytes(&c->elf)};
+    *p = (struct prediction){.answer = ANSWER_CANNOT_KNOW, .text_bytes = elf_text_bytes(&c->elf)};
     snprintf(p->reason, sizeof p->reason, "the page sizes of %s are not known here",
              c->elf.machine_name);
 }
@@ -61,12 +59,12 @@ static int choose_pages(const struct check_wish *w, struct check *c, struct err 
     return 0;
 }
 
-static void gather_rest(struct check *c, bool ask_host)
+static void gather_rest(struct check *c, struct dwarf_reading *debug, bool ask_host)
 {
     c->whole = true;
-    if (ask_host)
-        dwarf_facts_read(&c->file, &c->dwarf);
-    facts_read(&c->file, &c->elf, &c->dwarf, &c->facts);
+    struct reading *names = facts_start(&c->file, &c->elf);
+    dwarf_facts_end(debug, &c->dwarf);
+    facts_finish(names, &c->dwarf, &c->facts);
     const struct fact *isa = facts_find(&c->facts, "isa-level");
     if (ask_host)
         host_fit_read(&c->file, &c->elf, isa ? isa->value : NULL, &c->host);
@@ -105,12 +103,15 @@ static void ask_library(const struct check_wish *w, struct check *c)
 
 static int gather(const struct check_wish *w, bool ask_host, struct check *c, struct err *e)
 {
+    struct dwarf_reading debug = {0};
     if (elf_facts_of(&c->file, &c->elf, e) || choose_pages(w, c, e))
         return -1;
+    if (!w->layout_only && ask_host)
+        dwarf_facts_start(&c->file, &debug);
     if (c->pages_known)
         examine_padding(c);
     if (!w->layout_only)
-        gather_rest(c, ask_host);
+        gather_rest(c, &debug, ask_host);
     if (ask_host)
         ask_library(w, c);
     predict_all(c);

@@ -36,14 +36,24 @@ static void pairs_free(struct pairs *l)
     free(l->v);
 }
 
-// The words of a's producer that b's has not, in their order.
+// What decides about the code, and no name of a file.
+static bool is_flag(const char *word)
+{
+    static const char *const starts[] = {"-O", "-f", "-m", "-g", "-std=", "--param", "-p"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (starts_with(word, starts[i]))
+            return !strstr(word, "prefix-map=");
+    return false;
+}
+
+// The flags of a's producer that b's has not, in their order.
 static char *own_words(const char *a, const char *b)
 {
     struct strv words = {0}, others = {0}, own = {0};
     strv_split(&words, a, " ");
     strv_split(&others, b, " ");
     for (size_t i = 0; i < words.n; i++)
-        if (!strv_has(&others, words.v[i]))
+        if (is_flag(words.v[i]) && !strv_has(&others, words.v[i]))
             strv_add(&own, words.v[i]);
     char *text = strv_join(&own, " ");
     strv_free(&words);

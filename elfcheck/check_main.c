@@ -13,7 +13,7 @@ static const struct verb verbs[] = {
 // Called by kiln with the verb; by itself the verb may be left out.
 static bool verb_left_out(int argc, char **argv)
 {
-    static const char *const own[] = {"check", "--version", "--help", "-h"};
+    static const char *const own[] = {"check", "--version"};
     for (size_t i = 0; argc > 1 && i < sizeof own / sizeof *own; i++)
         if (!strcmp(argv[1], own[i]))
             return false;
@@ -23,7 +23,8 @@ static bool verb_left_out(int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (!verb_left_out(argc, argv))
-        return verb_main("kiln-check", "Reads ELF files of any machine; changes nothing.", verbs,
+        return verb_main("kiln-check",
+                         "Reads ELF files of any machine; changes only what --pad is given.", verbs,
                          argc, argv);
     err_program("kiln-check");
     return cmd_check(argc, argv);

@@ -81,6 +81,10 @@ static void print_mode(const struct check_output *o, const struct mode_answer *m
 {
     const struct prediction *p = &m->now;
     printf("%-16s %s%s%s: ", m->mode, mark(o, p->answer), answer_word(p->answer), unmark(o));
+    if (!o->c->pages_known) {
+        printf("%s\n", p->reason);
+        return;
+    }
     if (p->answer != ANSWER_NO && !p->text_huge_bytes)
         printf("%s%llu bytes of data on huge pages%s",
                p->answer == ANSWER_CANNOT_KNOW ? "at most " : "",
@@ -91,7 +95,7 @@ static void print_mode(const struct check_output *o, const struct mode_answer *m
                (unsigned long long)p->text_huge_bytes, (unsigned long long)p->text_bytes,
                percent(p->text_huge_bytes, p->text_bytes), p->pages ? ", " : "; ");
     if (p->answer != ANSWER_NO && p->pages)
-        printf("%u pages of the pool; ", p->pages);
+        printf("%u huge pages; ", p->pages);
     printf("%s", p->reason);
     if (m->by_version)
         print_versions(m);

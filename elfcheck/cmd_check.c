@@ -103,7 +103,7 @@ static bool has_rules(void)
 static void check_usage(const struct strv *args)
 {
     unsigned jobs = (unsigned)diff + pad + unpad;
-    bool more = pid || layout_only || has_rules() || as_junit || jobs > 1;
+    bool more = pid || layout_only || has_rules() || as_junit || jobs > 1 || (page_size && !diff);
     if (jobs && (more || args->n != (diff ? 2 : 1)))
         die(EXIT_CANNOT_ASK, "--%s takes %s and no other option than --json; see --help",
             diff  ? "diff"
@@ -236,12 +236,8 @@ static int check_two(const struct strv *names)
 static int pad_one(const char *path)
 {
     struct err e = {0};
-    struct check_wish w;
     struct pad_result r;
-    if (wish(&w, &e))
-        return err_report(&e);
-    uint64_t huge = w.huge ? w.huge : HUGE_2M;
-    if (pad ? pad_file(path, huge, &r, &e) : unpad_file(path, huge, &r, &e))
+    if (pad ? pad_file(path, HUGE_2M, &r, &e) : unpad_file(path, HUGE_2M, &r, &e))
         return err_report(&e);
     if (as_json) {
         json_t *j = pad_json(path, &r);

@@ -27,7 +27,8 @@ enum {
     MAX_MEMORY = 160 << 20,   // beyond what is mapped, bytes
     MAX_EXPANDED = 128 << 20, // compressed sections, bytes
     MAX_LINES = 32 << 20,     // of what the child says, bytes
-    MAX_TEXT = 4000,          // of a producer or path, bytes
+    PIPE_BYTES = 1 << 20,
+    MAX_TEXT = 4000, // of a producer or path, bytes
 };
 
 // --- in the child ---
@@ -192,10 +193,10 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-// All that comes until the end; false when it takes too long or gets too much.
-static bool listen_to(int fd, struct str *said)
+// All that comes until the child ends; false when it takes too long or gets too much.
+static bool listen_to(int fd, int64_t end, struct str *said)
 {
-    int64_t end = now_ms() + MAX_WALL_MS, left;
+    int64_t left;
     char buf[1 << 16];
     while ((left = end - now_ms()) > 0 && said->len < MAX_LINES) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -226,25 +227,36 @@ static void judge(struct dwarf_facts *d, bool heard, int status, bool some)
         d->problem = xstrdup("its debug information is damaged, or too big");
 }
 
-static void read_in_child(const struct elf_file *file, struct dwarf_facts *d)
+static void start_child(const struct elf_file *file, struct dwarf_reading *r)
 {
     int fds[2];
-    struct str said = {0};
     if (pipe2(fds, O_CLOEXEC)) {
-        d->problem = xasprintf("no pipe: %s", strerror(errno));
+        r->problem = xasprintf("no pipe: %s", strerror(errno));
         return;
     }
+    fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); // so that the child need not wait for us
     fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
+    r->pid = fork();
+    if (r->pid == 0)
         child(file, fds[1]);
     close(fds[1]);
-    bool heard = pid > 0 && listen_to(fds[0], &said);
+    if (r->pid > 0) {
+        r->fd = fds[0];
+        return;
+    }
+    r->problem = xasprintf("no child process: %s", strerror(errno));
     close(fds[0]);
+}
+
+static void end_child(struct dwarf_reading *r, struct dwarf_facts *d)
+{
+    struct str said = {0};
+    bool heard = listen_to(r->fd, r->end_ms, &said);
     int status = 0;
-    if (pid > 0 && !heard)
-        kill(pid, SIGKILL);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    close(r->fd);
+    if (!heard)
+        kill(r->pid, SIGKILL);
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
         ;
     judge(d, heard, status, said.len > 0);
     if (!d->problem)
@@ -266,9 +278,9 @@ static uint64_t expanded_bytes(const struct elf_file *file)
     return sum;
 }
 
-void dwarf_facts_read(const struct elf_file *file, struct dwarf_facts *d)
+void dwarf_facts_start(const struct elf_file *file, struct dwarf_reading *r)
 {
-    *d = (struct dwarf_facts){0};
+    *r = (struct dwarf_reading){.end_ms = now_ms() + MAX_WALL_MS};
     size_t info = elf_section(file, ".debug_info");
     if (!info)
         info = elf_section(file, ".zdebug_info");
@@ -276,13 +288,28 @@ void dwarf_facts_read(const struct elf_file *file, struct dwarf_facts *d)
         return;
     uint64_t expanded = expanded_bytes(file);
     if (file->header.e_type == ET_REL)
-        d->problem =
+        r->problem =
             xstrdup("an object file's debug information is not read: it is not linked yet");
     else if (expanded > MAX_EXPANDED)
-        d->problem = xasprintf("its compressed debug sections expand to %llu MB; 'objcopy "
+        r->problem = xasprintf("its compressed debug sections expand to %llu MB; 'objcopy "
                                "--decompress-debug-sections FILE COPY' makes a copy that can be "
                                "read",
                                (unsigned long long)(expanded >> 20));
     else
-        read_in_child(file, d);
+        start_child(file, r);
+}
+
+void dwarf_facts_end(struct dwarf_reading *r, struct dwarf_facts *d)
+{
+    *d = (struct dwarf_facts){.problem = r->problem};
+    if (r->pid > 0)
+        end_child(r, d);
+    *r = (struct dwarf_reading){0};
+}
+
+void dwarf_facts_read(const struct elf_file *file, struct dwarf_facts *d)
+{
+    struct dwarf_reading r;
+    dwarf_facts_start(file, &r);
+    dwarf_facts_end(&r, d);
 }

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum opt_level { OPT_O0, OPT_O1, OPT_O2, OPT_O3, OPT_OFAST, OPT_OS, OPT_OZ, OPT_OG, OPT_LEVELS };
 extern const char *const opt_level_names[OPT_LEVELS]; // "O0", ...
@@ -40,6 +41,17 @@ struct dwarf_facts {
     size_t nkinds;
     char *problem; // why there are none though the file has debug information; else NULL
 };
+
+// A child process at its reading. The two halves of dwarf_facts_read: what is done between them is
+// done meanwhile.
+struct dwarf_reading {
+    pid_t pid; // 0: there is none
+    int fd;
+    int64_t end_ms; // when patience ends, CLOCK_MONOTONIC
+    char *problem;
+};
+void dwarf_facts_start(const struct elf_file *file, struct dwarf_reading *r);
+void dwarf_facts_end(struct dwarf_reading *r, struct dwarf_facts *d);
 
 // Never fails: what could not be read leaves units at 0 and says why in problem.
 void dwarf_facts_read(const struct elf_file *file, struct dwarf_facts *d);

@@ -180,32 +180,45 @@ static void read_command_lines(const struct elf_file *file, struct dwarf_facts *
     }
 }
 
+struct reading *facts_start(const struct elf_file *file, const struct elf_facts *elf)
+{
+    struct reading *r = xcalloc(1, sizeof *r);
+    *r = (struct reading){.file = file, .elf = elf};
+    server_names(&r->names);
+    build_names(&r->names);
+    hardening_names(&r->names);
+    names_read(&r->names, file);
+    r->rodata = read_only_data(file, 0).p != NULL;
+    texts_find(file, texts, TEXTS, see_text, r);
+    return r;
+}
+
+void facts_finish(struct reading *r, const struct dwarf_facts *dwarf, struct facts *out)
+{
+    struct dwarf_facts lines = {0};
+    *out = (struct facts){0};
+    r->out = out;
+    if (!dwarf->units)
+        read_command_lines(r->file, &lines);
+    r->units_from = lines.units ? ".GCC.command.line" : "DW_AT_producer";
+    r->units_word = lines.units ? "command lines" : "units";
+    units_condense(lines.units ? &lines : dwarf, &r->units);
+    server_facts(r);
+    build_facts(r);
+    debug_facts(r);
+    hardening_facts(r);
+    names_free(&r->names);
+    dwarf_facts_free(&lines);
+    dwarf_facts_free(&r->units);
+    free(r->mariadb);
+    free(r->group);
+    free(r->percona);
+    free(r->postgres);
+    free(r);
+}
+
 void facts_read(const struct elf_file *file, const struct elf_facts *elf,
                 const struct dwarf_facts *dwarf, struct facts *out)
 {
-    *out = (struct facts){0};
-    struct dwarf_facts lines = {0};
-    struct reading r = {.file = file, .elf = elf, .out = out};
-    if (!dwarf->units)
-        read_command_lines(file, &lines);
-    r.units_from = lines.units ? ".GCC.command.line" : "DW_AT_producer";
-    r.units_word = lines.units ? "command lines" : "units";
-    units_condense(lines.units ? &lines : dwarf, &r.units);
-    server_names(&r.names);
-    build_names(&r.names);
-    hardening_names(&r.names);
-    names_read(&r.names, file);
-    r.rodata = read_only_data(file, 0).p != NULL;
-    texts_find(file, texts, TEXTS, see_text, &r);
-    server_facts(&r);
-    build_facts(&r);
-    debug_facts(&r);
-    hardening_facts(&r);
-    names_free(&r.names);
-    dwarf_facts_free(&lines);
-    dwarf_facts_free(&r.units);
-    free(r.mariadb);
-    free(r.group);
-    free(r.percona);
-    free(r.postgres);
+    facts_finish(facts_start(file, elf), dwarf, out);
 }

@@ -23,6 +23,10 @@ struct facts {
 // All facts of the file, in the order in which they are printed.
 void facts_read(const struct elf_file *file, const struct elf_facts *elf,
                 const struct dwarf_facts *dwarf, struct facts *out);
+// The two halves of it: symbols and texts first, while debug information is still read.
+struct reading;
+struct reading *facts_start(const struct elf_file *file, const struct elf_facts *elf);
+void facts_finish(struct reading *r, const struct dwarf_facts *dwarf, struct facts *out);
 const struct fact *facts_find(const struct facts *l, const char *name); // NULL: no such fact
 void facts_free(struct facts *l);
 // {"relro": {"value": "full", "evidence": "..."}, ...}; value is null when it cannot be known.

@@ -130,7 +130,7 @@ const struct host_condition *host_fit_find(const struct host_fit *fit, const cha
 
 enum answer host_fit_verdict(const struct host_fit *fit)
 {
-    enum answer all = ANSWER_YES;
+    enum answer all = fit->n ? ANSWER_YES : ANSWER_CANNOT_KNOW;
     for (size_t i = 0; i < fit->n; i++)
         if (fit->v[i].answer == ANSWER_NO || all == ANSWER_YES)
             all = fit->v[i].answer;

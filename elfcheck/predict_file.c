@@ -193,9 +193,9 @@ void predict_remap(const struct elf_facts *f, const struct page_sizes *pages, st
     if (f->is_static)
         predict_say(p, ANSWER_NO, "a static program loads no library that could move its text");
     else if (worst.slots)
-        predict_say(p, ANSWER_YES, "%s%llu whole %s slots; head and tail stay on small pages",
+        predict_say(p, ANSWER_YES, "%s%llu whole %s slots%s",
                     worst.slots < best.slots ? "at least " : "", (unsigned long long)worst.slots,
-                    size);
+                    size, worst.bytes < p->text_bytes ? "; head and tail stay on small pages" : "");
     else if (best.slots)
         predict_say(p, ANSWER_CANNOT_KNOW,
                     "a PIE gets a random base: %llu whole %s slots at best, none at worst; link "

@@ -341,5 +341,5 @@ void predict_hugetlbfs(const struct elf_facts *f, const struct page_sizes *pages
             say_fine(&q, p);
     }
     if (p->answer == ANSWER_NO)
-        p->text_huge_bytes = p->data_huge_bytes = p->smaps_huge_bytes = 0;
+        p->text_huge_bytes = p->data_huge_bytes = p->smaps_huge_bytes = p->pages = 0;
 }

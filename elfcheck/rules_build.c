@@ -1,6 +1,7 @@
 // Rules about who built a binary and how.
 #include "elfcheck/rules_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -54,6 +55,53 @@ int rule_linker(const struct check *c, const char *value, struct rule_result *r)
                        f->linker, f->linker_evidence);
 }
 
+// A fact that says "WORD", or "WORD in A of B units; ...": nearly all units must have the word.
+static int by_majority(const struct check *c, const char *name, const char *want,
+                       struct rule_result *r)
+{
+    const struct fact *f = facts_find(&c->facts, name);
+    if (!f || !f->value)
+        return rule_answer(r, ANSWER_CANNOT_KNOW, "%s", f ? f->evidence : "not looked for");
+    size_t n = strlen(want), right = 0, units = 0;
+    bool first = !strncmp(f->value, want, n);
+    if (first && !f->value[n])
+        return rule_answer(r, ANSWER_YES, "%s (%s)", f->value, f->evidence);
+    if (first && sscanf(f->value + n, " in %zu of %zu", &right, &units) == 2 && units &&
+        right * 100 >= units * (100 - ALLOWED_STRAYS_PERCENT))
+        return rule_answer(r, ANSWER_YES, "%s (%s)", f->value, f->evidence);
+    bool unsure = strstr(f->value, "not recorded") != NULL;
+    return rule_answer(r, unsure ? ANSWER_CANNOT_KNOW : ANSWER_NO, "%s (%s)", f->value,
+                       f->evidence);
+}
+
+int rule_march(const struct check *c, const char *value, struct rule_result *r)
+{
+    return *value ? by_majority(c, "march", value, r) : -1;
+}
+
+// "10.11" is the start of 10.11.18-MariaDB, 10.1 is not.
+int rule_version(const struct check *c, const char *value, struct rule_result *r)
+{
+    const struct fact *f = facts_find(&c->facts, "server-version");
+    size_t n = strlen(value);
+    if (!n)
+        return -1;
+    if (!f || !f->value)
+        return rule_answer(r, ANSWER_CANNOT_KNOW, "%s", f ? f->evidence : "not looked for");
+    bool fits = !strncmp(f->value, value, n) && strchr(".-", f->value[n]);
+    return rule_answer(r, yes_if(fits), "%s (%s)", f->value, f->evidence);
+}
+
+int rule_build_id(const struct check *c, const char *value, struct rule_result *r)
+{
+    if (!*value || strspn(value, "0123456789abcdefABCDEF") != strlen(value))
+        return -1;
+    if (!c->elf.build_id)
+        return rule_answer(r, ANSWER_NO, "it has none");
+    return rule_answer(r, yes_if(!strncasecmp(c->elf.build_id, value, strlen(value))), "%s",
+                       c->elf.build_id);
+}
+
 // "-O2" as on the command line, or "O2".
 static int level_index(const char *value)
 {
@@ -70,8 +118,12 @@ int rule_optimisation(const struct check *c, const char *value, struct rule_resu
     int level = level_index(value);
     if (level < 0)
         return -1;
-    if (!d->units)
-        return rule_answer(r, ANSWER_CANNOT_KNOW, "no debug information");
+    if (!d->units) {
+        char *want = xasprintf("-%s", opt_level_names[level]);
+        int rc = by_majority(c, "optimisation", want, r);
+        free(want);
+        return rc;
+    }
     size_t right = d->by_level[level], strays = d->units - d->level_unknown - right;
     return rule_answer(
         r, by_units(right, strays, d->units),

@@ -81,7 +81,7 @@ int rule_coverage(const struct check *c, const char *value, struct rule_result *
 {
     const char *colon = strrchr(value, ':');
     char *mode = colon ? xstrndup(value, (size_t)(colon - value)) : NULL;
-    double want, best = 0;
+    double want, best = 0, possible = 0;
     const char *by = "no mode";
     bool known = !mode;
     if (parse_double(colon ? colon + 1 : value, &want) || want < 0 || want > 100) {
@@ -93,18 +93,23 @@ int rule_coverage(const struct check *c, const char *value, struct rule_result *
         if (mode && strcmp(mode, c->modes[i].mode))
             continue;
         known = true;
-        double percent = p->answer == ANSWER_YES && p->text_bytes
-                             ? 100.0 * (double)p->text_huge_bytes / (double)p->text_bytes
-                             : 0;
-        if (percent > best) {
+        double percent =
+            p->text_bytes ? 100.0 * (double)p->text_huge_bytes / (double)p->text_bytes : 0;
+        if (p->answer != ANSWER_NO && percent > possible)
+            possible = percent;
+        if (p->answer == ANSWER_YES && percent > best) {
             best = percent;
             by = c->modes[i].mode;
         }
     }
     free(mode);
-    return known ? rule_answer(r, yes_if(best >= want), "%.1f %% of the text on huge pages (%s)",
-                               best, by)
-                 : -1;
+    if (!known)
+        return -1;
+    if (best < want && possible >= want)
+        return rule_answer(r, ANSWER_CANNOT_KNOW,
+                           "%.1f %% of the text on huge pages at most, %.1f %% for sure", possible,
+                           best);
+    return rule_answer(r, yes_if(best >= want), "%.1f %% of the text on huge pages (%s)", best, by);
 }
 
 int rule_padded(const struct check *c, const char *value, struct rule_result *r)
@@ -125,10 +130,15 @@ int rule_host(const struct check *c, const char *value, struct rule_result *r)
 {
     if (yes_or_no(value) != 1)
         return -1;
-    for (size_t i = 0; i < c->host.n; i++)
-        if (c->host.v[i].answer == ANSWER_NO)
-            return rule_answer(r, ANSWER_NO, "%s: %s", c->host.v[i].name, c->host.v[i].evidence);
+    const struct host_condition *worst = NULL;
+    for (size_t i = 0; i < c->host.n; i++) {
+        const struct host_condition *h = &c->host.v[i];
+        if (h->answer == ANSWER_NO || (h->answer == ANSWER_CANNOT_KNOW && !worst))
+            worst = !worst || worst->answer != ANSWER_NO ? h : worst;
+    }
+    if (worst)
+        return rule_answer(r, worst->answer, "%s: %s", worst->name, worst->evidence);
     return rule_answer(r, host_fit_verdict(&c->host),
-                       "machine, instruction set, interpreter and "
-                       "libraries");
+                       c->host.n ? "machine, instruction set, interpreter and libraries"
+                                 : "only programs and shared libraries are loaded");
 }

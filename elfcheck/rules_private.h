@@ -13,7 +13,8 @@ enum answer yes_if(bool yes);
 // 1 "yes", 0 "no", -1 another word.
 int yes_or_no(const char *value);
 
-rule_fn rule_compiler, rule_linker, rule_optimisation, rule_isa;         // rules_build.c
+rule_fn rule_compiler, rule_linker, rule_optimisation, rule_isa, rule_march;
+rule_fn rule_version, rule_build_id;                                     // rules_build.c
 rule_fn rule_alignment, rule_pie, rule_needed, rule_segments, rule_mode; // rules_layout.c
 rule_fn rule_padded, rule_coverage, rule_host;
 

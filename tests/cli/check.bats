@@ -177,7 +177,7 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
     run "$BIN/kiln-check" p --profile=own.ini
     echo "$output"
     [ "$status" = 3 ]
-    [[ $output == *"cannot-know optimisation=-O2: no debug information"* ]]
+    [[ $output == *"cannot-know optimisation=-O2: no flags in the file"* ]]
 }
 
 @test "bad profiles: one line with file and line, exit 2, nothing printed before" {

@@ -118,7 +118,6 @@ static void facts_are_required_by_name(void **state)
     check_compiled("-g -O2 -fPIE -pie -Wl,-z,relro -Wl,-z,now", &c);
     expect(&c, "relro=full,pie=yes,exec-stack=no", ANSWER_YES);
     expect(&c, "relro=partial|full", ANSWER_YES);
-    expect(&c, "relro=ful", ANSWER_NO);
     expect(&c, "relro=none", ANSWER_NO);
     expect(&c, "exec-stack", ANSWER_YES); // the advised value
     expect(&c, "text-relocations,writable-text,relro-in-load", ANSWER_YES);
@@ -128,7 +127,53 @@ static void facts_are_required_by_name(void **state)
     expect(&c, "padded=no", ANSWER_YES);
     expect(&c, "isa-level=x86-64-v2,lto=no,debug-info=inside", ANSWER_YES);
     expect(&c, "host", ANSWER_YES);
+    expect(&c, "march=x86-64,frame-pointers=yes|no,lto", ANSWER_NO);
+    expect(&c, "march=x86-64", ANSWER_YES);
+    expect(&c, "march=x86-6", ANSWER_NO);
     check_free(&c);
+}
+
+static void facts_are_compared_as_they_are_meant(void **state)
+{
+    (void)state;
+    struct fact list[] = {
+        {"server-version", (char *)"10.11.18-MariaDB", (char *)"seen"},
+        {"march", (char *)"x86-64-v3 in 9 of 10 units; x86-64 in 1", (char *)"seen"},
+        {"optimisation", (char *)"-O2 in 2 of 3 units; not recorded in 1", (char *)"seen"},
+        {"pgo", (char *)"yes", (char *)"seen"},
+        {"sanitizers", (char *)"address", (char *)"seen"},
+        {"relro", NULL, (char *)"would tell"},
+    };
+    struct check c = {.facts = {list, sizeof list / sizeof *list},
+                      .elf = {.build_id = (char *)"439da8d94412"}};
+    expect(&c, "server-version=10.11", ANSWER_YES);
+    expect(&c, "server-version=10.11.18", ANSWER_YES);
+    expect(&c, "server-version=10.1", ANSWER_NO);
+    expect(&c, "march=x86-64-v3", ANSWER_YES);
+    expect(&c, "march=x86-64", ANSWER_NO);
+    expect(&c, "optimisation=-O2", ANSWER_CANNOT_KNOW);
+    expect(&c, "pgo", ANSWER_YES);
+    expect(&c, "pgo=no|instrumented", ANSWER_NO);
+    expect(&c, "sanitizers=address", ANSWER_YES);
+    expect(&c, "build-id=439DA8", ANSWER_YES);
+    expect(&c, "build-id=39da8", ANSWER_NO);
+    expect(&c, "relro=full", ANSWER_CANNOT_KNOW);
+    expect(&c, "host", ANSWER_CANNOT_KNOW); // nothing was looked at
+}
+
+// A way that may work is no proof that it does not.
+static void coverage_that_depends_cannot_be_known(void **state)
+{
+    (void)state;
+    struct check c = {
+        .nmodes = 2,
+        .modes = {{.mode = "pagecache",
+                   .now = {.answer = ANSWER_CANNOT_KNOW, .text_bytes = 100, .text_huge_bytes = 90}},
+                  {.mode = "remap", .now = {.text_bytes = 100, .text_huge_bytes = 60}}}};
+    expect(&c, "text-coverage=60", ANSWER_YES);
+    expect(&c, "text-coverage=90", ANSWER_CANNOT_KNOW);
+    expect(&c, "text-coverage=91", ANSWER_NO);
+    expect(&c, "text-coverage=remap:61", ANSWER_NO);
 }
 
 static void one_no_outweighs_what_is_unknown(void **state)
@@ -196,7 +241,8 @@ static void senseless_values_are_errors(void **state)
                                 PROMISE("pie", "maybe"),         PROMISE("load-segments", "many"),
                                 PROMISE("modes", "hugetlbfs:X"), PROMISE("needed", ""),
                                 PROMISE("padded", "so"),         PROMISE("text-coverage", "101"),
-                                PROMISE("isa-level", "v9"),      PROMISE("relro", "")};
+                                PROMISE("isa-level", "v9"),      PROMISE("relro", ""),
+                                PROMISE("relro", "ful"),         PROMISE("build-id", "xyz")};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct err e = {0};
         struct rule_results r = {0};
@@ -210,6 +256,8 @@ static void senseless_values_are_errors(void **state)
     assert_int_equal(rules_require(&c, "speed=9", &r, &e), -1);
     assert_non_null(strstr(e.msg, "--require: no rule 'speed'; there are: "));
     assert_int_equal(rules_require(&c, "", &r, &e), -1);
+    assert_int_equal(rules_require(&c, "relro", &r, &e), -1);
+    assert_string_equal(e.msg, "--require: relro: must be full, partial or none");
     assert_int_equal(fs_write_atomic("bad.ini", "[require]\n\nspeed = 9\n", &e), 0);
     assert_int_equal(rules_file(&c, "bad.ini", &r, &e), -1);
     assert_true(starts_with(e.msg, "bad.ini:3: no rule 'speed'"));
@@ -226,6 +274,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(promises_pass_and_fail),
         cmocka_unit_test(facts_are_required_by_name),
+        cmocka_unit_test(facts_are_compared_as_they_are_meant),
+        cmocka_unit_test(coverage_that_depends_cannot_be_known),
         cmocka_unit_test(one_no_outweighs_what_is_unknown),
         cmocka_unit_test(unrecorded_levels_cannot_be_known),
         cmocka_unit_test(absence_of_evidence_is_no_pass),
