@@ -83,9 +83,9 @@ static char *broken_promises(const json_t *check)
     struct str text = {0};
     size_t i;
     json_t *row;
-    json_array_foreach (json_object_get(check, "promises"), i, row) {
+    json_array_foreach (json_object_get(check, "results"), i, row) {
         if (!strcmp(json_text(row, "verdict"), "fail"))
-            str_addf(&text, "\n  %s = %s (%s): %s", json_text(row, "promise"),
+            str_addf(&text, "\n  %s = %s (%s): %s", json_text(row, "rule"),
                      json_text(row, "value"), json_text(row, "origin"), json_text(row, "evidence"));
     }
     char *copy = xstrdup(str_text(&text));
@@ -96,7 +96,7 @@ static char *broken_promises(const json_t *check)
 static int refuse(const struct plan *p, const json_t *manifest, struct err *e)
 {
     const json_t *result = json_object_get(json_object_get(manifest, "check"), "result");
-    const json_t *promises = json_object_get(result, "profile");
+    const json_t *promises = json_object_get(result, "rules");
     char *broken = broken_promises(promises);
     err_set(e, EXIT_NO,
             "%s: the server breaks its profile's promises and is not installed; it stays in %s%s",

@@ -1,7 +1,8 @@
 #include "common/fs.h"
 #include "common/proc.h"
-#include "elfcheck/check.h"
+#include "elfcheck/check_print.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,9 +16,12 @@
 
 static char dir[] = "/tmp/test_elf_facts.XXXXXX";
 
+static char *corpus; // of the fuzzer; tests run from the root of the source
+
 static int make_dir(void **state)
 {
     (void)state;
+    corpus = realpath("tests/fuzz/corpus", NULL);
     if (!mkdtemp(dir) || chdir(dir))
         return -1;
     return fs_write_atomic(
@@ -27,6 +31,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
     (void)state;
+    free(corpus);
     return chdir("/") || fs_remove_tree(dir, NULL);
 }
 
@@ -329,6 +334,35 @@ static void cut_and_damaged_files_do_no_harm(void **state)
     str_free(&whole);
 }
 
+// What the fuzzer found worth keeping, through the whole check and its output.
+static void the_corpus_does_no_harm(void **state)
+{
+    (void)state;
+    DIR *d = corpus ? opendir(corpus) : NULL;
+    size_t n = 0;
+    if (!d)
+        skip();
+    for (struct dirent *e; (e = readdir(d));) {
+        char *path = xasprintf("%s/%s", corpus, e->d_name);
+        struct check c;
+        struct str image = {0};
+        if (e->d_name[0] != '.' && fs_read(path, &image, NULL) == 0) {
+            n++;
+            if (check_gather_image(path, str_text(&image), image.len, &c, NULL) == 0) {
+                struct check_output o = {.c = &c};
+                json_t *j = check_json(&o);
+                assert_non_null(j);
+                json_decref(j);
+                check_free(&c);
+            }
+        }
+        str_free(&image);
+        free(path);
+    }
+    closedir(d);
+    assert_true(n > 100);
+}
+
 // 32-bit big-endian, no sections: a header and one segment.
 static void other_machines_are_read(void **state)
 {
@@ -374,6 +408,7 @@ int main(void)
         cmocka_unit_test(folders_are_named_below_the_common_one),
         cmocka_unit_test(what_is_no_elf_file_is_refused),
         cmocka_unit_test(cut_and_damaged_files_do_no_harm),
+        cmocka_unit_test(the_corpus_does_no_harm),
         cmocka_unit_test(other_machines_are_read),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
