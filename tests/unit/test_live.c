@@ -162,7 +162,7 @@ static struct live live_of(pid_t pid)
     char exe[64];
     struct elf_facts f;
     struct err e = {0};
-    struct live l;
+    struct live l = {0};
     snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
     if (elf_facts_read(exe, &f, &e) || live_read(pid, &f, &l, &e))
         fail_msg("%s", e.msg);
