@@ -161,10 +161,12 @@ static void read_dynamic(struct elf_file *f)
     for (size_t i = 0; i < f->nphdrs && !d; i++)
         if (f->phdrs[i].p_type == PT_DYNAMIC)
             d = chunk(f, f->phdrs[i].p_offset, f->phdrs[i].p_filesz, ELF_T_DYN);
-    f->dynamic = xcalloc(d ? MAX_DYNAMIC : 1, sizeof *f->dynamic);
+    size_t entry = gelf_fsize(f->elf, ELF_T_DYN, 1, EV_CURRENT), most = d ? d->d_size / entry : 0;
+    if (most > MAX_DYNAMIC)
+        most = MAX_DYNAMIC;
+    f->dynamic = xcalloc(most + 1, sizeof *f->dynamic);
     GElf_Dyn dyn;
-    while (d && f->ndynamic < MAX_DYNAMIC && gelf_getdyn(d, (int)f->ndynamic, &dyn) &&
-           dyn.d_tag != DT_NULL)
+    while (f->ndynamic < most && gelf_getdyn(d, (int)f->ndynamic, &dyn) && dyn.d_tag != DT_NULL)
         f->dynamic[f->ndynamic++] = dyn;
 }
 

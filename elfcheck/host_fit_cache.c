@@ -1,7 +1,10 @@
 #include "elfcheck/host_fit_private.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define OLD_MAGIC "ld.so-1.7.0"
 #define NEW_MAGIC "glibc-ld.so.cache1.1"
@@ -42,6 +45,32 @@ static struct bytes behind_old(struct bytes b)
     return skip < b.n ? (struct bytes){b.p + skip, b.n - skip} : (struct bytes){0};
 }
 
+enum { MAX_CACHE = 64 << 20 }; // bytes; a desktop's has some 200 kB
+
+void ld_cache_open(struct ld_cache *c)
+{
+    struct stat st;
+    struct bytes file = {0};
+    int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        st.st_size <= MAX_CACHE) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p != MAP_FAILED)
+            file = (struct bytes){p, (size_t)st.st_size};
+    }
+    if (fd >= 0)
+        close(fd);
+    ld_cache_parse(file, c);
+    c->file = file;
+}
+
+void ld_cache_close(struct ld_cache *c)
+{
+    if (c->file.p)
+        munmap((void *)c->file.p, c->file.n);
+    *c = (struct ld_cache){0};
+}
+
 bool ld_cache_parse(struct bytes file, struct ld_cache *c)
 {
     struct bytes b = behind_old(file);
@@ -53,7 +82,7 @@ bool ld_cache_parse(struct bytes file, struct ld_cache *c)
     bool host = !(h.flags & ENDIAN_MASK) || (h.flags & ENDIAN_MASK) == HOST_ENDIAN;
     if (!host || h.n > (b.n - sizeof h) / sizeof(struct new_entry))
         return false;
-    *c = (struct ld_cache){b, h.n};
+    *c = (struct ld_cache){.image = b, .n = h.n};
     return true;
 }
 

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -16,7 +15,6 @@ enum {
     MAX_NEEDS = 8192,
     MAX_PROBES = 4096,      // files looked for
     MAX_STEPS = 4 << 20,    // version records looked at
-    MAX_CACHE = 64 << 20,   // bytes; a desktop's has some 200 kB
     MAX_NAMED = 8,          // faults printed
     MAX_PRINTED_NAME = 200, // bytes
 };
@@ -33,7 +31,6 @@ struct object {
 struct search {
     struct object v[MAX_OBJECTS];
     size_t n;
-    struct bytes cache_file;
     struct ld_cache cache;
     unsigned needs, probes, steps;
     size_t versions;     // that were needed and looked for
@@ -459,26 +456,11 @@ static void check_versions(struct search *s, const struct object *o)
 
 // --- the whole ---
 
-static void open_cache(struct search *s)
-{
-    struct stat st;
-    int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-        st.st_size <= MAX_CACHE) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p != MAP_FAILED)
-            s->cache_file = (struct bytes){p, (size_t)st.st_size};
-    }
-    if (fd >= 0)
-        close(fd);
-    ld_cache_parse(s->cache_file, &s->cache);
-}
-
 static struct search *start(const struct elf_file *file, const struct elf_facts *f)
 {
     struct search *s = xcalloc(1, sizeof *s);
     struct stat st = {0};
-    open_cache(s);
+    ld_cache_open(&s->cache);
     stat(file->path, &st);
     add_object(s, file, &st, file->path, 0);
     // The loader is there before everything else, whatever the libraries call it.
@@ -494,8 +476,7 @@ static void end(struct search *s)
         if (i)
             elf_file_close(&s->v[i].file);
     }
-    if (s->cache_file.p)
-        munmap((void *)s->cache_file.p, s->cache_file.n);
+    ld_cache_close(&s->cache);
     strv_free(&s->faults);
     strv_free(&s->missing);
     free(s->remark);

@@ -35,7 +35,11 @@ struct fit fit_libraries(const struct elf_file *file, const struct elf_facts *f,
 struct ld_cache {
     struct bytes image; // from the newer header on
     uint32_t n;         // entries, all inside the image
+    struct bytes file;  // as mapped by ld_cache_open
 };
+// This host's; without one there are no entries.
+void ld_cache_open(struct ld_cache *c);
+void ld_cache_close(struct ld_cache *c);
 // False when it is none, is of the other byte order, or is cut short.
 bool ld_cache_parse(struct bytes file, struct ld_cache *c);
 // The path of the next entry for this name, from *at (0 at first), which is moved behind it; NULL

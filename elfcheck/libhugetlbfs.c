@@ -162,16 +162,14 @@ static unsigned stated_version(const struct elf_file *library)
 // The loader's cache names the file that a preload takes, unless LD_LIBRARY_PATH names another.
 static char *cached_path(void)
 {
-    struct str text = {0};
     struct ld_cache c;
     uint32_t at = 0;
-    char *path = NULL;
-    if (!getenv("LD_LIBRARY_PATH") && fs_read("/etc/ld.so.cache", &text, NULL) == 0 &&
-        ld_cache_parse((struct bytes){(const unsigned char *)text.s, text.len}, &c)) {
-        const char *found = ld_cache_find(&c, SONAME, &at);
-        path = found ? xstrdup(found) : NULL;
-    }
-    str_free(&text);
+    if (getenv("LD_LIBRARY_PATH"))
+        return NULL;
+    ld_cache_open(&c);
+    const char *found = ld_cache_find(&c, SONAME, &at);
+    char *path = found ? xstrdup(found) : NULL;
+    ld_cache_close(&c);
     return path;
 }
 
