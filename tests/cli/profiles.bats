@@ -93,8 +93,10 @@ profile() { # NAME, text on standard input
 }
 
 @test "padding is shown with its origin, and off by default" {
-    run "$BUILD" profiles gcc-o2-hugetext
+    run "$BUILD" profiles gcc-o2
     [[ "$output" == *"padded to 2 MiB: no (kiln)"* ]]
+    run "$BUILD" profiles gcc-o2-hugetext
+    [[ "$output" == *"padded to 2 MiB: yes (gcc-o2-hugetext.ini:"* ]]
     printf '[profile]\ninherits = gcc-o2-hugetext\npad = yes\n' | profile own > /dev/null
     run "$BUILD" profiles "$BATS_TEST_TMPDIR/own.ini"
     [ "$status" -eq 0 ]
