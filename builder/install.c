@@ -85,8 +85,8 @@ static char *broken_promises(const json_t *check)
     json_t *row;
     json_array_foreach (json_object_get(check, "results"), i, row) {
         if (!strcmp(json_text(row, "verdict"), "fail"))
-            str_addf(&text, "\n  %s = %s (%s): %s", json_text(row, "rule"),
-                     json_text(row, "value"), json_text(row, "origin"), json_text(row, "evidence"));
+            str_addf(&text, "\n  %s = %s (%s): %s", json_text(row, "rule"), json_text(row, "value"),
+                     json_text(row, "origin"), json_text(row, "evidence"));
     }
     char *copy = xstrdup(str_text(&text));
     str_free(&text);
