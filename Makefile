@@ -32,8 +32,10 @@ BENCH    := $(call lib,bench) $(LAUNCHER)
 
 PROGRAMS := kiln kiln-build kiln-check kiln-launch kiln-bench kiln-compare kiln-report
 
+HELPERS  := libkiln-remap.so
+
 LIBS_COMMON := -linih
-all: $(PROGRAMS:%=$(BIN)/%)
+all: $(PROGRAMS:%=$(BIN)/%) $(HELPERS:%=$(BIN)/%)
 
 $(BIN)/kiln: $(OBJ)/common/kiln_main.o $(COMMON)
 $(BIN)/kiln-build: $(OBJ)/builder/build_main.o $(BUILDER)
@@ -56,6 +58,12 @@ $(PROGRAMS:%=$(BIN)/%):
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--as-needed -o $@ $^ $(LIBS_$(@F)) $(LIBS_COMMON)
 
+# Preloaded in servers: needs libc only, exports nothing, and is never built with sanitizers.
+$(BIN)/libkiln-remap.so: $(wildcard remap/*.[ch])
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g $(WARN) -fPIC -fvisibility=hidden $(LDFLAGS) -shared \
+	    -Wl,-z,now,-z,defs,--as-needed -o $@ $(filter %.c,$^)
+
 define archive
 $(call lib,$(1)): $(call objects,$(1))
 	@mkdir -p $$(@D)
@@ -75,7 +83,7 @@ $(OBJ)/%.o: %.c
 # What make needs, what make check needs beside it, what a source build needs beside it.
 DEPS_build := gcc make pkg-config libelf-dev libdw-dev libjansson-dev libinih-dev libsmartcols-dev \
     libnuma-dev libgsl-dev default-libmysqlclient-dev
-DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang lld mold llvm binutils elfutils dwz patchelf \
+DEPS_check := $(DEPS_build) libcmocka-dev bats jq clang libclang-rt-14-dev lld mold llvm binutils elfutils dwz patchelf \
     checksec devscripts libhugetlbfs0 libhugetlbfs-dev libhugetlbfs-bin mariadb-server-core mariadb-client-core man-db libmariadb3 libjemalloc2 cmake ninja-build ccache g++ \
     python3-minimal procps util-linux
 DEPS_source := $(DEPS_build) g++ cmake ninja-build ccache bison dpkg-dev libfmt-dev libncurses-dev \
@@ -162,7 +170,7 @@ lint: deps-lint
 	clang-format --dry-run -Werror $(wildcard */*.[ch] tests/*/*.[ch])
 	cppcheck --quiet --std=c11 --enable=warning,portability --inline-suppr --error-exitcode=1 \
 	    "-Djson_array_foreach(a,i,v)=for(i=0;(v=json_array_get(a,i));i++)" \
-	    "-Djson_object_foreach(o,k,v)=for(;(k=json_next(o,&v));)" -I. $(wildcard common elfcheck builder launcher bench)
+	    "-Djson_object_foreach(o,k,v)=for(;(k=json_next(o,&v));)" -I. $(wildcard common elfcheck builder launcher remap bench)
 	shellcheck -x docs/demo.sh tests/run .ci/run $(wildcard tests/vm/*.sh tests/fuzz/*.sh tests/bench/*.sh) tests/vm/init
 
 # --- install ---
