@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static struct {
-    const char *cnf, *user, *datadir;
+    const char *cnf, *user, *datadir, *explain;
     uint64_t port;
     double timeout;
     bool verify_only, program, json;
@@ -34,6 +34,8 @@ static const struct opt opts[] = {
     {"program", 0, OPT_FLAG, &opt.program, NULL,
      "the subject is any program: start it with the arguments after --"},
     {"json", 0, OPT_FLAG, &opt.json, NULL, "print what was asked and got as JSON"},
+    {"explain", 0, OPT_STR, &opt.explain, "KNOB",
+     "say what a condition does, needs and costs, and how it is verified; start nothing"},
     {0},
 };
 
@@ -54,6 +56,77 @@ static char *about(void)
     return b.s;
 }
 
+// --- explain ---
+
+// The conditions whose rows in the table of knobs have no explanation of their own.
+static const struct {
+    const char *knob;
+    struct explanation is;
+} explanations[] = {
+    {"cpus",
+     {.name = "LIST",
+      .does = "the server runs on these CPUs only (sched_setaffinity before it starts)",
+      .needs = "CPUs that kiln itself may use; no privilege",
+      .costs = "nothing: it goes with the process",
+      .verified = "the live process's affinity is exactly the list"}},
+    {"numa",
+     {.name = "interleave[:NODES], bind[:NODES]",
+      .does = "the server's memory is spread over the nodes, or comes from them alone "
+              "(set_mempolicy before it starts)",
+      .needs = "a kernel with NUMA policies; a container may deny them",
+      .costs = "nothing: it goes with the process; a bound server fails when its nodes are full",
+      .verified = "numa_maps: memory is under the policy; for bind, none lies on another node"}},
+    {"malloc",
+     {.name = "glibc, jemalloc, tcmalloc, mimalloc, PATH",
+      .does = "the server's allocator, preloaded in the server process alone",
+      .needs = "the library, found by the loader's cache or at PATH; no privilege",
+      .costs = "what the allocator costs: memory, most of all",
+      .verified = "the process's memory map: the library is mapped; for glibc, no other is"}},
+    {"idle",
+     {.name = "max-latency:US",
+      .does = "no CPU goes into an idle state with an exit latency above US microseconds, by a "
+              "request to /dev/cpu_dma_latency that is held open",
+      .needs = "root; a host with an idle driver (most virtual machines have none)",
+      .costs = "power on every CPU of the host for as long as kiln runs; the kernel takes the "
+               "request back when kiln ends, however it ends",
+      .verified = "the limit in force, read from /dev/cpu_dma_latency"}},
+};
+
+static const struct explanation *explanation_of(const struct knob *k, size_t i)
+{
+    if (k->explain)
+        return k->explain(i);
+    for (size_t j = 0; j < sizeof explanations / sizeof *explanations && i == 0; j++)
+        if (!strcmp(explanations[j].knob, k->name))
+            return &explanations[j].is;
+    return NULL;
+}
+
+static void print_explanation(const struct knob *k)
+{
+    const struct explanation *x;
+    printf("%s: %s\n", k->name, k->about);
+    for (size_t i = 0; (x = explanation_of(k, i)); i++)
+        printf("\n%s=%s\n  does      %s\n  needs     %s\n  costs     %s\n  verified  %s\n", k->name,
+               x->name, x->does, x->needs, x->costs, x->verified);
+}
+
+static int explain(const char *name)
+{
+    struct str names = {0};
+    for (size_t i = 0; knobs[i]; i++) {
+        if (!strcmp(knobs[i]->name, name)) {
+            print_explanation(knobs[i]);
+            str_free(&names);
+            return EXIT_YES;
+        }
+        str_addf(&names, "%s%s", i ? ", " : "", knobs[i]->name);
+    }
+    die(EXIT_CANNOT_ASK, "--explain=%s: no such condition; there are %s", name, str_text(&names));
+}
+
+// --- results ---
+
 // One line for what was read back, from its JSON.
 static char *seen_text(const json_t *seen)
 {
@@ -67,6 +140,16 @@ static char *seen_text(const json_t *seen)
         free(text);
     }
     return b.s ? b.s : xstrdup("");
+}
+
+// Why a condition that chooses among several ways did not take the others.
+static void print_passed_over(const json_t *condition)
+{
+    json_t *others = json_object_get(json_object_get(condition, "seen"), "passed_over"), *why;
+    const char *way;
+    json_object_foreach (others, way, why)
+        printf("%s=%s passed over %s: %s\n", json_text(condition, "knob"),
+               json_text(condition, "value"), way, json_string_value(why));
 }
 
 static void print_conditions(const json_t *facts)
@@ -87,6 +170,8 @@ static void print_conditions(const json_t *facts)
         free(seen);
     }
     table_print(t, stdout);
+    json_array_foreach (list, i, c)
+        print_passed_over(c);
 }
 
 static void print_text(const json_t *facts)
@@ -120,10 +205,9 @@ int cmd_launch(int argc, char **argv)
 {
     struct command cmd = {
         .name = "kiln launch",
-        .synopsis = "[OPTIONS] SUBJECT [-- SERVER OPTIONS]",
+        .synopsis = "[OPTIONS] SUBJECT [-- SERVER OPTIONS]\n       kiln launch --explain KNOB",
         .about = about(),
         .opts = opts,
-        .min_args = 1,
         .max_args = 1,
         .examples = "  kiln launch gcc-o2-hugetext@text=hugetlbfs:R --verify-only\n"
                     "  kiln launch system@cpus=0,malloc=jemalloc?\n"
@@ -131,6 +215,10 @@ int cmd_launch(int argc, char **argv)
     };
     struct strv args = {0}, rest = {0};
     opt_parse(&cmd, argc, argv, &args, &rest);
+    if (opt.explain)
+        return explain(opt.explain);
+    if (!args.n)
+        die(EXIT_CANNOT_ASK, "an argument is missing; see 'kiln launch --help'");
     struct launch_options o = {.cnf = opt.cnf,
                                .user = opt.user,
                                .datadir = opt.datadir,

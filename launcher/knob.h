@@ -47,8 +47,16 @@ struct launch {
     json_t *facts;
 };
 
+// A value that a condition can have, for a person who thinks of asking for it; a line each.
+struct explanation {
+    const char *name; // as written behind KNOB=
+    const char *does, *needs, *costs, *verified;
+};
+
 struct knob {
     const char *name, *values, *about;
+    // The explanation of its ith value, or NULL behind the last.
+    const struct explanation *(*explain)(size_t i);
     // In the parent, before the start: checks the value, plans, changes the host (journalled).
     int (*prepare)(struct launch *l, struct knob_state *s, struct err *e);
     // In the child, before the uid is dropped: 0, or -errno and *what. NULL: nothing to do.

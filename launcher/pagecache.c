@@ -112,6 +112,40 @@ int pagecache_fill_huge(const char *path, const struct elf_facts *f, uint64_t *h
     return rc;
 }
 
+// A file of one slot, with its cache dropped.
+static int make_trial(const char *path, struct err *e)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char *slot = xcalloc(1, HUGE_2M);
+    int rc = fd < 0 || write(fd, slot, HUGE_2M) != HUGE_2M
+                 ? err_sys(e, EXIT_NOT_HERE, "%s: cannot write it", path)
+                 : 0;
+    free(slot);
+    if (fd >= 0)
+        close(fd);
+    return rc ? rc : pagecache_drop(path, e);
+}
+
+int pagecache_try_huge(const char *dir, struct err *e)
+{
+    char *path = xasprintf("%s/folio-trial", dir);
+    uint64_t huge = 0;
+    int rc = make_trial(path, e);
+    int fd = rc ? -1 : open_file(path, e);
+    if (rc == 0)
+        rc = fd < 0 ? -1 : fill_window(fd, path, 0, HUGE_2M, HUGE_2M, &huge, e);
+    if (fd >= 0)
+        close(fd);
+    unlink(path);
+    free(path);
+    if (rc == 0 && !huge)
+        rc = err_set(e, EXIT_NOT_HERE,
+                     "the page cache of %s takes no 2 MiB folio: this file system has no large "
+                     "folios (ext4 from Linux 6.16 and xfs have), or memory is in pieces",
+                     dir);
+    return rc;
+}
+
 int pagecache_fill_small(const char *path, const struct elf_facts *f, struct err *e)
 {
     if (pagecache_drop(path, e))
