@@ -145,6 +145,7 @@ one_line() { # STATUS TEXT: the last run failed so, with one line that holds TEX
 
 @test "colour on a terminal, and not with NO_COLOR" {
     need script
+    script -qec true /dev/null >/dev/null 2>&1 || skip "no pseudo-terminal here"
     compile
     script -qec "'$BIN/kiln-check' p" /dev/null | grep -q $'\033\[32m'
     ! NO_COLOR=1 script -qec "'$BIN/kiln-check' p" /dev/null | grep -q $'\033' || return 1

@@ -14,8 +14,8 @@ teardown() { kiln_teardown; }
 }
 
 @test "without libdw debug information cannot be known, and the rest is" {
-    command -v unshare >/dev/null || skip "needs unshare"
     need_root
+    unshare -m true 2>/dev/null || skip "needs unshare, and a root directory that is a mount"
     bigtext huge $MAX2M -g
     lib=$(ldconfig -p | awk '/libdw.so.1 / {print $NF; exit}')
     [ -n "$lib" ] || skip "no libdw on this host"
