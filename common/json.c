@@ -62,3 +62,14 @@ double json_num(const json_t *obj, const char *key, double fallback)
     const json_t *v = json_object_get(obj, key);
     return json_is_number(v) ? json_number_value(v) : fallback;
 }
+
+json_t *json_printable(const char *s)
+{
+    json_t *j = s ? json_string(s) : json_null();
+    if (!j) {
+        char *text = printable(s, strlen(s));
+        j = json_string(text);
+        free(text);
+    }
+    return j;
+}

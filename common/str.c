@@ -282,3 +282,12 @@ int parse_list(const char *s, bool *bits, size_t nbits)
         s++;
     }
 }
+
+char *printable(const char *s, size_t n)
+{
+    char *copy = xstrndup(s, n);
+    for (char *c = copy; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    return copy;
+}

@@ -13,6 +13,10 @@ char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+// A copy in which every byte that is no printable ASCII is '?': names in a file from elsewhere must
+// not reach a terminal, and JSON holds UTF-8 only. malloc'ed.
+char *printable(const char *s, size_t n);
+
 // A growable string; s is NUL-terminated as soon as something was added, "" through str_text
 // before.
 struct str {

@@ -131,7 +131,7 @@ enum { MAX_COMPARED = 4096 }; // sections of a file; an object file can have 10^
 
 static struct size_pair *size_of(struct sizes *l, const char *name, size_t n)
 {
-    char *text = elf_printable(name, n);
+    char *text = printable(name, n);
     for (size_t i = 0; i < l->n; i++) {
         if (!strcmp(l->v[i].name, text)) {
             free(text);

@@ -4,21 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-// A path may hold any bytes; JSON holds UTF-8 only.
 static void set_text(json_t *o, const char *key, const char *s)
 {
-    json_t *v = s ? json_string(s) : json_null();
-    if (!v) {
-        char *printable = elf_printable(s, strlen(s));
-        v = json_string(printable);
-        free(printable);
-    }
-    json_object_set_new(o, key, v);
+    json_object_set_new(o, key, json_printable(s));
 }
 
 static void set_bytes(json_t *o, const char *key, uint64_t n)
@@ -29,9 +17,7 @@ static void set_bytes(json_t *o, const char *key, uint64_t n)
 static json_t *segment_json(const struct check *c, const struct segment *s)
 {
     char flags[8];
-    snprintf(flags, sizeof flags, "%s%s%s%s", s->flags & PF_R ? "R" : "",
-             s->flags & PF_W ? "W" : "", s->flags & PF_X ? "E" : "",
-             s->flags & PF_LINUX_HUGETLB ? "+H" : "");
+    segment_flags(s, flags);
     json_t *o = json_object();
     json_object_set_new(o, "program_header", json_integer((json_int_t)s->index));
     json_object_set_new(o, "flags", json_string(flags));
@@ -82,7 +68,7 @@ static json_t *modes_json(const struct check *c)
         set_bytes(o, "text_bytes", p->text_bytes);
         set_bytes(o, "text_huge_bytes", p->text_huge_bytes);
         json_object_set_new(o, "text_huge_percent",
-                            json_real(percent(p->text_huge_bytes, p->text_bytes)));
+                            json_real(percent_of(p->text_huge_bytes, p->text_bytes)));
         set_bytes(o, "smaps_huge_bytes", p->smaps_huge_bytes);
         set_bytes(o, "data_huge_bytes", p->data_huge_bytes);
         set_bytes(o, "pages", p->pages);

@@ -16,17 +16,6 @@ static const char *unmark(const struct check_output *o)
     return o->colour ? "\033[0m" : "";
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static void flags_text(uint32_t flags, char out[8])
-{
-    snprintf(out, 8, "%s%s%s%s", flags & PF_R ? "R" : "", flags & PF_W ? "W" : "",
-             flags & PF_X ? "E" : "", flags & PF_LINUX_HUGETLB ? "+H" : "");
-}
-
 static void print_segments(const struct check *c)
 {
     char size[16] = "2 MiB";
@@ -40,7 +29,7 @@ static void print_segments(const struct check *c)
         const struct segment *s = &c->elf.loads[i];
         struct slot_fit fit = segment_fit(s, &pages);
         char flags[8];
-        flags_text(s->flags, flags);
+        segment_flags(s, flags);
         printf("%4zu %#10llx %#12llx %#10llx %#10llx %#9llx %-5s %-10s %7llu %9llu %9llu\n", i,
                (unsigned long long)s->offset, (unsigned long long)s->vaddr,
                (unsigned long long)s->filesz, (unsigned long long)s->memsz,
@@ -55,7 +44,7 @@ static void print_padding(const struct check *c)
 {
     uint64_t growth = check_file_growth(c);
     printf("alignment     costs %llu bytes of the file (%.1f %%)\n", (unsigned long long)growth,
-           percent(growth, c->file.image.n));
+           percent_of(growth, c->file.image.n));
     if (!c->pages_known)
         return;
     const struct pad_plan *p = &c->padding;
@@ -93,7 +82,7 @@ static void print_mode(const struct check_output *o, const struct mode_answer *m
         printf("%s%llu of %llu text bytes (%.1f %%) on huge pages%s",
                p->answer == ANSWER_CANNOT_KNOW ? "at most " : "",
                (unsigned long long)p->text_huge_bytes, (unsigned long long)p->text_bytes,
-               percent(p->text_huge_bytes, p->text_bytes), p->pages ? ", " : "; ");
+               percent_of(p->text_huge_bytes, p->text_bytes), p->pages ? ", " : "; ");
     if (p->answer != ANSWER_NO && p->pages)
         printf("%u huge pages; ", p->pages);
     printf("%s", p->reason);

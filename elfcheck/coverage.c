@@ -221,9 +221,14 @@ int coverage_read(pid_t pid, const struct elf_facts *f, struct coverage *c, stru
     return rc;
 }
 
+double percent_of(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
 double coverage_percent(const struct coverage *c)
 {
-    return c->text ? 100.0 * (double)c->huge / (double)c->text : 0;
+    return percent_of(c->huge, c->text);
 }
 
 json_t *coverage_json(const struct coverage *c)

@@ -23,6 +23,7 @@ void coverage_from_smaps(const char *smaps, const struct elf_facts *f, uint64_t 
 // What coverage_read reads: the text of smaps, and where the program was loaded.
 int coverage_smaps(pid_t pid, const struct elf_facts *f, struct str *smaps, uint64_t *bias,
                    struct err *e);
+double percent_of(uint64_t part, uint64_t whole); // 0 of nothing
 double coverage_percent(const struct coverage *c);
 // {"text_bytes":..., "text_huge_bytes":..., "text_huge_percent":..., "by": {...}}
 json_t *coverage_json(const struct coverage *c);

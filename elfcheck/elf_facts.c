@@ -1,6 +1,7 @@
 #include "elfcheck/elf_facts.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static int read_segments(struct reading *r, struct err *e)
             f->relro_memsz = p->p_memsz;
         } else if (p->p_type == PT_INTERP && !f->interp) {
             const char *s = elf_string(r->file, p->p_offset);
-            f->interp = s ? elf_printable(s, strlen(s)) : NULL;
+            f->interp = s ? printable(s, strlen(s)) : NULL;
         }
     }
     return 0;
@@ -157,7 +158,7 @@ static void read_needed(struct reading *r)
         const char *s = inside ? elf_string(r->file, strings + name) : NULL;
         if (!s || !*s)
             continue;
-        char *name_text = elf_printable(s, strlen(s));
+        char *name_text = printable(s, strlen(s));
         strv_add(&f->needed, name_text);
         free(name_text);
     }
@@ -256,7 +257,7 @@ static void read_comment(struct reading *r)
     size_t n;
     for (size_t at = 0; at < b.n && at < MAX_COMMENT; at += n + 1) {
         n = strnlen((const char *)b.p + at, b.n - at);
-        char *line = elf_printable((const char *)b.p + at, n);
+        char *line = printable((const char *)b.p + at, n);
         r->has_comment |= *line != 0;
         read_comment_line(r, line);
         free(line);
@@ -275,7 +276,7 @@ static void read_note(void *context, const char *owner, uint32_t type, struct by
         r->f->build_id = hex.s;
     }
     if (type == NT_GNU_GOLD_VERSION && !r->gold)
-        r->gold = elf_printable((const char *)desc.p, desc.n < MAX_COMMENT ? desc.n : MAX_COMMENT);
+        r->gold = printable((const char *)desc.p, desc.n < MAX_COMMENT ? desc.n : MAX_COMMENT);
 }
 
 // "R RE R RW": what readelf prints in the Flg column.
@@ -375,6 +376,12 @@ void elf_facts_free(struct elf_facts *f)
     free(f->linker_evidence);
     strv_free(&f->needed);
     *f = (struct elf_facts){0};
+}
+
+void segment_flags(const struct segment *s, char out[8])
+{
+    snprintf(out, 8, "%s%s%s%s", s->flags & PF_R ? "R" : "", s->flags & PF_W ? "W" : "",
+             s->flags & PF_X ? "E" : "", s->flags & PF_LINUX_HUGETLB ? "+H" : "");
 }
 
 bool segment_is_text(const struct segment *s)

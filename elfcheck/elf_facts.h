@@ -50,6 +50,8 @@ int elf_facts_read(const char *path, struct elf_facts *f, struct err *e);
 int elf_facts_of(const struct elf_file *file, struct elf_facts *f, struct err *e);
 void elf_facts_free(struct elf_facts *f);
 
+// "RE", "RW", "RE+H" when hugeedit marked it.
+void segment_flags(const struct segment *s, char out[8]);
 // A segment that counts as text: executable, and holding sections.
 bool segment_is_text(const struct segment *s);
 // Bytes of a segment from its first section to the end of its last; padding counts in none.

@@ -276,15 +276,6 @@ const char *elf_string(const struct elf_file *f, uint64_t offset)
     return string_in(f->image, offset, MAX_STRING);
 }
 
-char *elf_printable(const char *s, size_t n)
-{
-    char *copy = xstrndup(s, n);
-    for (char *c = copy; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-    return copy;
-}
-
 // --- tables of fixed-size entries, through libelf ---
 
 static Elf_Data *section_data(const struct elf_file *f, size_t index)

@@ -48,9 +48,6 @@ size_t elf_section(const struct elf_file *f, const char *name);
 struct bytes elf_section_bytes(const struct elf_file *f, size_t index);
 // The string at an offset of the file: NUL-terminated within it and under 64 KiB, or NULL.
 const char *elf_string(const struct elf_file *f, uint64_t offset);
-// A copy in which every byte that is no printable ASCII is '?': names in a file from elsewhere must
-// not reach a terminal, and JSON holds UTF-8 only. malloc'ed.
-char *elf_printable(const char *s, size_t n);
 // The entries of a symbol table section (SHT_SYMTAB, SHT_DYNSYM), 0 for another section.
 size_t elf_symbols(const struct elf_file *f, size_t section);
 // One symbol and its name ("" when there is none or it lies outside).

@@ -31,8 +31,8 @@ static void add(struct facts *l, const char *name, const char *value, const char
 {
     l->v = xrealloc(l->v, (l->n + 1) * sizeof *l->v);
     l->v[l->n++] = (struct fact){.name = name,
-                                 .value = value ? elf_printable(value, strlen(value)) : NULL,
-                                 .evidence = elf_printable(evidence, strlen(evidence))};
+                                 .value = value ? printable(value, strlen(value)) : NULL,
+                                 .evidence = printable(evidence, strlen(evidence))};
 }
 
 enum { MAX_EVIDENCE = 2000 };

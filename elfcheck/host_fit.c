@@ -22,7 +22,7 @@ struct fit fit_say(enum answer answer, const char *evidence, ...)
 // Names in a file from elsewhere may hold any bytes.
 static void add(struct host_fit *out, const char *name, struct fit fit)
 {
-    char *evidence = elf_printable(fit.evidence, strlen(fit.evidence));
+    char *evidence = printable(fit.evidence, strlen(fit.evidence));
     free(fit.evidence);
     out->v = xrealloc(out->v, (out->n + 1) * sizeof *out->v);
     out->v[out->n++] = (struct host_condition){name, fit.answer, evidence};

@@ -57,9 +57,9 @@ static const char *dynamic_text(const struct elf_file *f, int64_t tag)
     return elf_dynamic(f, tag, &offset) ? dynamic_string(f, offset) : NULL;
 }
 
-static char *printable(const char *s)
+static char *short_name(const char *s)
 {
-    return elf_printable(s, strnlen(s, MAX_PRINTED_NAME));
+    return printable(s, strnlen(s, MAX_PRINTED_NAME));
 }
 
 // --- files ---
@@ -311,7 +311,7 @@ static void need(struct search *s, const char *name, size_t loader)
     remark(s, NULL);
     if (load(s, name, loader) || s->exhausted)
         return;
-    char *shown = printable(name), *by = printable(s->v[loader].names.v[0]);
+    char *shown = short_name(name), *by = short_name(s->v[loader].names.v[0]);
     strv_add(&s->missing, name);
     strv_addf(&s->faults, "%s%s%s%s: not found%s%s%s", shown, loader ? " (for " : "",
               loader ? by : "", loader ? ")" : "", s->remark ? " (" : "",
@@ -408,8 +408,8 @@ static void lacking_fault(struct search *s, const struct object *by, const struc
         if (i && same_family(lacking->v[i], lacking->v[i - 1]))
             continue;
         defines(s, &lib->file, lacking->v[i], 0, &best);
-        char *who = printable(by->names.v[0]), *what = printable(lacking->v[i]);
-        char *of = printable(lib->names.v[0]), *has = printable(best ? best : "no such version");
+        char *who = short_name(by->names.v[0]), *what = short_name(lacking->v[i]);
+        char *of = short_name(lib->names.v[0]), *has = short_name(best ? best : "no such version");
         strv_addf(&s->faults, "%s%sneeds %s of %s, which has %s%s (%s)", by == s->v ? "" : who,
                   by == s->v ? "" : " ", what, of, best ? "up to " : "", has, lib->file.path);
         free(who);

@@ -1,4 +1,5 @@
 #include "elfcheck/live.h"
+#include "common/json.h"
 #include "common/proc.h"
 #include "common/sys.h"
 #include "elfcheck/predict.h"
@@ -96,7 +97,7 @@ static void add_mappings(const char *smaps, const struct span *program, bool of_
 {
     struct vma v;
     while (smaps_next(&smaps, &v)) {
-        char *path = v.path_len ? elf_printable(v.path, v.path_len) : xstrdup("[anon]");
+        char *path = v.path_len ? printable(v.path, v.path_len) : xstrdup("[anon]");
         struct live_mapping m = mapping_of(&v, path, program);
         if (v.perms[2] != 'x' || is_kernels(path) || m.main_program != of_main) {
             free(m.library);
@@ -248,7 +249,7 @@ static void add_program(struct live *l)
     ssize_t n = readlink(exe, link, sizeof link - 1);
     link[n < 0 ? 0 : n] = 0;
     char *path = without_deleted(n < 0 ? proc : link);
-    struct live_file *file = add_file(l, elf_printable(path, strlen(path)));
+    struct live_file *file = add_file(l, printable(path, strlen(path)));
     free(path);
     file->main_program = true;
     if (n < 0) {
@@ -316,11 +317,6 @@ bool live_needs_restart(const struct live *l)
 
 // --- output ---
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static char *mechanisms(const struct live_mapping *m)
 {
     struct strv words = {0};
@@ -342,7 +338,7 @@ static void print_mapping(const struct live_mapping *m, FILE *to)
     char *by = mechanisms(m);
     const char *of = m->main_program ? "main program" : m->library ? m->library : "no file";
     fprintf(to, "%9llu %11llu %6.1f  %-11s %-20s %s\n", (unsigned long long)m->bytes / 1024,
-            (unsigned long long)m->huge / 1024, percent(m->huge, m->bytes), by, of, m->path);
+            (unsigned long long)m->huge / 1024, percent_of(m->huge, m->bytes), by, of, m->path);
     free(by);
 }
 
@@ -393,39 +389,29 @@ void live_print(const struct live *l, FILE *to)
         same += l->files[i].state == DISK_SAME;
     fprintf(to, "shared libraries: %llu of %llu kB on 2 MiB pages (%.1f %%)\n",
             (unsigned long long)libraries.huge / 1024, (unsigned long long)libraries.bytes / 1024,
-            percent(libraries.huge, libraries.bytes));
+            percent_of(libraries.huge, libraries.bytes));
     fprintf(to, "running files that are still those on disk: %zu of %zu\n", same, l->nfiles);
     for (size_t i = 0; i < l->nfiles; i++)
         print_state(&l->files[i], to);
 }
 
-// A path may hold any bytes; JSON holds UTF-8 only.
-static json_t *path_json(const char *path)
-{
-    json_t *j = path ? json_string(path) : json_null();
-    if (!j) {
-        char *printable = elf_printable(path, strlen(path));
-        j = json_string(printable);
-        free(printable);
-    }
-    return j;
-}
-
 static json_t *mapping_json(const struct live_mapping *m)
 {
-    return json_pack("{so sb so sI sI sI sI sf s{sI sI sI sI}}", "path", path_json(m->path),
-                     "main_program", m->main_program, "library", path_json(m->library), "from",
+    return json_pack("{so sb so sI sI sI sI sf s{sI sI sI sI}}", "path", json_printable(m->path),
+                     "main_program", m->main_program, "library", json_printable(m->library), "from",
                      (json_int_t)m->from, "to", (json_int_t)m->to, "bytes", (json_int_t)m->bytes,
-                     "huge_bytes", (json_int_t)m->huge, "huge_percent", percent(m->huge, m->bytes),
-                     "by", "hugetlb", (json_int_t)m->hugetlb, "file_pmd", (json_int_t)m->file_pmd,
-                     "shmem_pmd", (json_int_t)m->shmem_pmd, "anon_huge", (json_int_t)m->anon_huge);
+                     "huge_bytes", (json_int_t)m->huge, "huge_percent",
+                     percent_of(m->huge, m->bytes), "by", "hugetlb", (json_int_t)m->hugetlb,
+                     "file_pmd", (json_int_t)m->file_pmd, "shmem_pmd", (json_int_t)m->shmem_pmd,
+                     "anon_huge", (json_int_t)m->anon_huge);
 }
 
 static json_t *file_json(const struct live_file *f)
 {
-    return json_pack("{so sb ss ss? ss? so}", "path", path_json(f->path), "main_program",
+    return json_pack("{so sb ss ss? ss? so}", "path", json_printable(f->path), "main_program",
                      f->main_program, "on_disk", disk_state_word(f->state), "running_build_id",
-                     f->running_id, "disk_build_id", f->disk_id, "reason", path_json(f->reason));
+                     f->running_id, "disk_build_id", f->disk_id, "reason",
+                     json_printable(f->reason));
 }
 
 json_t *live_json(const struct live *l)
