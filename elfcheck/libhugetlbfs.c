@@ -159,27 +159,14 @@ static unsigned stated_version(const struct elf_file *library)
     return found;
 }
 
-// The loader's cache names the file that a preload takes, unless LD_LIBRARY_PATH names another.
-static char *cached_path(void)
-{
-    struct ld_cache c;
-    uint32_t at = 0;
-    if (getenv("LD_LIBRARY_PATH"))
-        return NULL;
-    ld_cache_open(&c);
-    const char *found = ld_cache_find(&c, SONAME, &at);
-    char *path = found ? xstrdup(found) : NULL;
-    ld_cache_close(&c);
-    return path;
-}
-
 unsigned libhugetlbfs_stated_limit(void)
 {
     struct elf_file library;
     struct stat st;
     unsigned version = 0;
-    if (!probe.path)
-        probe.path = cached_path();
+    // The loader's cache names the file that a preload takes, unless this names another.
+    if (!probe.path && !getenv("LD_LIBRARY_PATH"))
+        probe.path = ld_cache_path(SONAME);
     if (probe.path && fit_open(probe.path, &library, &st, NULL) == 0) {
         version = stated_version(&library);
         elf_file_close(&library);

@@ -2,7 +2,7 @@
 #include "launcher/knob.h"
 
 #include "common/fs.h"
-#include "common/proc.h"
+#include "elfcheck/ld_cache.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,28 +17,6 @@ static const struct {
     {"mimalloc", "libmimalloc.so.2", "libmimalloc2.0"},
 };
 
-// The file that the loader's cache has for a SONAME; malloc'ed, or NULL.
-static char *find_library(const char *soname)
-{
-    char *ldconfig = fs_find_program("ldconfig");
-    struct str out = {0};
-    const char *argv[] = {ldconfig ? ldconfig : "ldconfig", "-p", NULL};
-    char *found = NULL;
-    if (proc_capture(argv, &out, NULL) == 0) {
-        struct strv lines = {0};
-        strv_split(&lines, str_text(&out), "\n");
-        for (size_t i = 0; i < lines.n && !found; i++) {
-            char *line = trim(lines.v[i]), *arrow = strstr(line, "=> ");
-            if (starts_with(line, soname) && line[strlen(soname)] == ' ' && arrow)
-                found = xstrdup(arrow + 3);
-        }
-        strv_free(&lines);
-    }
-    str_free(&out);
-    free(ldconfig);
-    return found;
-}
-
 static int choose(struct knob_state *s, char **path, struct err *e)
 {
     if (strchr(s->value, '/')) {
@@ -48,7 +26,7 @@ static int choose(struct knob_state *s, char **path, struct err *e)
     for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++) {
         if (strcmp(allocators[i].name, s->value))
             continue;
-        *path = find_library(allocators[i].soname);
+        *path = ld_cache_path(allocators[i].soname);
         return *path ? 0
                      : err_set(e, EXIT_NOT_HERE, "malloc=%s: %s is not installed (Debian: %s)",
                                s->value, allocators[i].soname, allocators[i].package);

@@ -1,9 +1,11 @@
-#include "elfcheck/host_fit_private.h"
+#include "elfcheck/ld_cache.h"
+#include "common/str.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OLD_MAGIC "ld.so-1.7.0"
@@ -107,4 +109,15 @@ const char *ld_cache_find(const struct ld_cache *c, const char *name, uint32_t *
             return path;
     }
     return NULL;
+}
+
+char *ld_cache_path(const char *soname)
+{
+    struct ld_cache c;
+    uint32_t at = 0;
+    ld_cache_open(&c);
+    const char *found = ld_cache_find(&c, soname, &at);
+    char *path = found ? xstrdup(found) : NULL;
+    ld_cache_close(&c);
+    return path;
 }
