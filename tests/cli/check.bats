@@ -1,5 +1,6 @@
 # kiln check: facts, predictions and promises on ELF files.
 BIN=${KILN_BIN:?KILN_BIN must name the directory of the programs}
+load helper
 
 setup() {
     DIR=$(mktemp -d /tmp/kiln-test.XXXXXX)
@@ -8,13 +9,6 @@ setup() {
     printf 'int main(void) { return 0; }\n' >p.c
 }
 teardown() { cd / && rm -rf "$DIR"; }
-
-need() {
-    local tool
-    for tool; do
-        command -v "$tool" >/dev/null || skip "no $tool on this host"
-    done
-}
 
 compile() { # FLAGS...: makes ./p
     need gcc ld.bfd

@@ -1,6 +1,7 @@
 # Facts of real programs against what other tools say of them. Every disagreement stands here, with
 # the tool that is wrong and why; another one fails the test.
 BIN=${KILN_BIN:?KILN_BIN must name the directory of the programs}
+load helper
 
 PROGRAMS="/usr/sbin/mariadbd /usr/lib/postgresql/15/bin/postgres /usr/bin/gdb /usr/bin/python3 /bin/bash"
 PROGRAMS="$PROGRAMS /usr/bin/busybox /usr/sbin/ldconfig /usr/bin/jq"
@@ -12,13 +13,6 @@ setup() {
     seen=0
 }
 teardown() { cd / && rm -rf "$DIR"; }
-
-need() {
-    local tool
-    for tool; do
-        command -v "$tool" >/dev/null || skip "no $tool on this host"
-    done
-}
 
 read_facts() { # FILE: its facts in facts.json
     "$BIN/kiln-check" --json "$1" >check.json || [ $? = 1 ] || [ $? = 3 ] || return 1

@@ -1,5 +1,6 @@
 # kiln check --pad and --unpad: the tail of the text gets its 2 MiB page, and loses it again.
 BIN=${KILN_BIN:?KILN_BIN must name the directory of the programs}
+load helper
 
 setup() {
     DIR=$(mktemp -d /tmp/kiln-test.XXXXXX)
@@ -8,13 +9,6 @@ setup() {
     printf '%s\n' '__asm__(".text\n.skip 5200000, 0x90\n");' 'int main(void) { return 7; }' >p.c
 }
 teardown() { cd / && rm -rf "$DIR"; }
-
-need() {
-    local tool
-    for tool; do
-        command -v "$tool" >/dev/null || skip "no $tool on this host"
-    done
-}
 
 compile() { # FLAGS...: makes ./p and its copy ./linked; FLAGS may name another linker
     need gcc ld.bfd
